@@ -11,7 +11,7 @@ use onehop_files::tree;
 
 use super::upstreams::Upstreams;
 use super::{memory, trees};
-use crate::request::route::store_wishes;
+use crate::request::route::store_specs;
 
 /// A reason for which a start would be refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,9 +32,9 @@ pub fn check(settings: &Checked, packed_below: Option<&Path>) -> Vec<Refusal> {
         refuse(None, reason);
     }
     let is_packed = |path: &Path| packed_below.is_some_and(|base| path.starts_with(base));
-    for wish in store_wishes(settings).iter().filter(|wish| !is_packed(&wish.root)) {
-        if let Err(error) = tree::check(&trees::spec(wish)) {
-            refuse(line_of_root(settings, &wish.root), trees::explain(&error));
+    for spec in store_specs(settings).iter().filter(|spec| !is_packed(&spec.root)) {
+        if let Err(error) = tree::check(spec) {
+            refuse(line_of_root(settings, &spec.root), trees::explain(&error));
         }
     }
     let logs = settings.sites.iter().flat_map(|site| &site.logs);

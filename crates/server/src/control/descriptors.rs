@@ -10,7 +10,7 @@ use onehop_config::checked::{App, AppProtocol, AppRun, Checked, ListenAddress, L
 
 use super::memory::log_outputs;
 use crate::limits::{CONNECTIONS_MAX, CONNECTIONS_MIN};
-use crate::request::route::store_wishes;
+use crate::request::route::store_specs;
 
 /// Descriptors of one core besides its listeners: its event loop, what wakes it, and what signals come by.
 const DESCRIPTORS_OF_CORE: usize = 5;
@@ -84,7 +84,7 @@ impl Needs {
         let floors =
             checked.proxies().iter().map(|proxy| proxy.upstreams.len() * proxy.pool.min as usize).sum();
         parts.push((floors, "connections to upstreams that are kept open".to_owned()));
-        let watched = store_wishes(checked).len() + log_outputs(checked);
+        let watched = store_specs(checked).len() + log_outputs(checked);
         parts.push((watched, "folders that are watched, and access logs".to_owned()));
         let calls_upstreams =
             !checked.proxies().is_empty() || apps.iter().any(|app| speaks_http(app) || app.files.is_some());

@@ -10,7 +10,7 @@ use onehop_limits::ConcurrencyLimiter;
 
 use crate::limits::SITE_LIMITS_MAX;
 use crate::request::admission::SiteLimiters;
-use crate::request::route::limit_wishes;
+use crate::request::route::configured_limits;
 
 /// The limiters of a configuration, but for those of its applications, which their pools have.
 pub(super) struct Made {
@@ -33,8 +33,8 @@ pub(super) fn make(checked: &Checked, before: &[Arc<ConcurrencyLimiter>]) -> Res
     for site in &checked.sites {
         let mut limits: Vec<_> = checked.global.limit.iter().cloned().collect();
         let has_server = !limits.is_empty();
-        limit_wishes(&site.routes, &mut limits);
-        site.errors.iter().for_each(|errors| limit_wishes(&errors.routes, &mut limits));
+        configured_limits(&site.routes, &mut limits);
+        site.errors.iter().for_each(|errors| configured_limits(&errors.routes, &mut limits));
         if limits.len() > SITE_LIMITS_MAX {
             return Err(format!(
                 "{} has {} different limits, of which one site may have {SITE_LIMITS_MAX}: let several of its routes \

@@ -24,7 +24,7 @@ use onehop_workers::limits::{
 use crate::limits::{
     CONNECTIONS_WORTHWHILE, PROCESS_BYTES, QUEUED_REQUEST_BYTES, WORKER_LINES_WAITING_BYTES_MAX,
 };
-use crate::request::route::limit_wishes;
+use crate::request::route::configured_limits;
 use onehop_connection::limits::{COMPRESSORS_BYTES_MAX, CONNECTION_BYTES};
 
 /// What may be taken.
@@ -167,8 +167,8 @@ fn parts(checked: &Checked, lanes: u64) -> Vec<Part> {
     };
     let mut limits: Vec<_> = checked.global.limit.iter().cloned().collect();
     for site in &checked.sites {
-        limit_wishes(&site.routes, &mut limits);
-        site.errors.iter().for_each(|errors| limit_wishes(&errors.routes, &mut limits));
+        configured_limits(&site.routes, &mut limits);
+        site.errors.iter().for_each(|errors| configured_limits(&errors.routes, &mut limits));
     }
     let apps = checked.apps();
     limits.extend(apps.iter().filter_map(|app| app.limit.clone()));

@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use onehop_config::checked::{Checked, ListenAddress, Listener, LogOutput, LogRoll};
 use onehop_files::store::Store;
+use onehop_files::tree::StoreSpec;
 use onehop_limits::ConcurrencyLimiter;
 use onehop_metrics::Registry;
 use onehop_metrics::access_log::{LogTarget, LogWriter, Warn};
@@ -22,9 +23,7 @@ use crate::request::admission::rate::{self, ClientRateLimiter};
 use crate::request::core::Shared;
 use crate::request::handle::proxy::Proxy;
 use crate::request::per_address::PerAddress;
-use crate::request::route::{
-    ErrorRoutes, HostTable, Known, Route, Site, Snapshot, StoreWish, compile, compile_errors,
-};
+use crate::request::route::{ErrorRoutes, HostTable, Known, Route, Site, Snapshot, compile, compile_errors};
 use onehop_workers::Pool;
 
 /// Publishes snapshots, one at a time.
@@ -38,9 +37,9 @@ pub(super) struct Publisher {
 /// What is configured.
 pub(super) struct Configured {
     pub(super) checked: Checked,
-    pub(super) wishes: Vec<StoreWish>,
+    pub(super) specs: Vec<StoreSpec>,
     pub(super) stores: Vec<Arc<Store>>,
-    /// One for each of `app_wishes`, in that order.
+    /// One for each of `configured_apps`, in that order.
     pub(super) pools: Vec<Arc<Pool>>,
     /// Every `reverse_proxy`, by number.
     pub(super) proxies: Vec<Arc<Proxy>>,
@@ -95,10 +94,10 @@ impl LogReports {
 }
 
 impl Configured {
-    /// Settings with the stores of their wishes. `kept` is that of before, if any.
+    /// Settings with the stores of their specs. `kept` is that of before, if any.
     pub(super) fn new(
         checked: Checked,
-        wishes: Vec<StoreWish>,
+        specs: Vec<StoreSpec>,
         stores: Vec<Arc<Store>>,
         pools: Vec<Arc<Pool>>,
         proxies: Vec<Arc<Proxy>>,
@@ -111,7 +110,7 @@ impl Configured {
         let made = limiters::make(&checked, &kept.limiters)?;
         kept.limiters = made.all;
         let known = Known {
-            stores: &wishes,
+            stores: &specs,
             apps: &apps,
             proxies: &settings,
             rate_limiters: &kept.rate_limiters,
@@ -131,7 +130,7 @@ impl Configured {
                 kept.addresses.push(listener.address.clone());
             }
         }
-        Ok(Self { checked, wishes, stores, pools, proxies, kept, routes, limiters, errors, logs })
+        Ok(Self { checked, specs, stores, pools, proxies, kept, routes, limiters, errors, logs })
     }
 
     /// The listener that is configured at an address.
@@ -229,8 +228,8 @@ impl Publisher {
     pub(super) fn replace(&self, mut configured: Configured) {
         let mut current = self.current();
         // A tree may have changed since the stores were chosen: what is newer stays.
-        for (wish, store) in configured.wishes.iter().zip(&mut configured.stores) {
-            if let Some(number) = current.wishes.iter().position(|before| before == wish)
+        for (spec, store) in configured.specs.iter().zip(&mut configured.stores) {
+            if let Some(number) = current.specs.iter().position(|before| before == spec)
                 && let Some(newest) = current.stores.get(number)
             {
                 *store = Arc::clone(newest);
@@ -242,9 +241,9 @@ impl Publisher {
     }
 
     /// Publishes a newer store of a tree; one that is no longer configured so is passed over.
-    pub(super) fn replace_store(&self, wish: &StoreWish, store: Arc<Store>) {
+    pub(super) fn replace_store(&self, spec: &StoreSpec, store: Arc<Store>) {
         let mut current = self.current();
-        let Some(number) = current.wishes.iter().position(|known| known == wish) else { return };
+        let Some(number) = current.specs.iter().position(|known| known == spec) else { return };
         if let Some(place) = current.stores.get_mut(number) {
             *place = store;
             self.shared.publish(current.snapshot(&self.registry));

@@ -31,7 +31,7 @@ use super::trees::Trees;
 use super::upstreams::Upstreams;
 use crate::limits::{ADMIN_PORTS_TRIED_MAX, GRACE_PERIOD_MAX, TUNNEL_FAREWELL_MARGIN, TUNNEL_FAREWELL_MAX};
 use crate::request::core::Shared;
-use crate::request::route::{app_wishes, store_wishes};
+use crate::request::route::{configured_apps, store_specs};
 use onehop_connection::limits::Timeouts;
 
 /// Reads the configuration anew; the error is for a person.
@@ -120,15 +120,15 @@ impl Server {
         // Workers start while the trees are read; requests wait for them, listening does not.
         let supervisor =
             Supervisor::new(supervise, packed.clone(), cores, share.windows, app_events(&events));
-        let pools = supervisor.start(app_wishes(&checked))?;
+        let pools = supervisor.start(configured_apps(&checked))?;
         let upstreams = Upstreams::new(packed.clone(), Arc::clone(&events));
         let prepared = upstreams.prepare(&checked).map_err(StartError::Store)?;
-        let wishes = store_wishes(&checked);
-        let read = Trees::read(&wishes, share.files_bytes, compressor, packed, Arc::clone(&events));
+        let specs = store_specs(&checked);
+        let read = Trees::read(&specs, share.files_bytes, compressor, packed, Arc::clone(&events));
         let (mut trees, stores) = read.map_err(StartError::Store)?;
         let admin_address = checked.global.admin;
         let (proxies, logs) = (prepared.proxies(), LogReports::new(&registry, &events));
-        let configured = Configured::new(checked, wishes, stores, pools, proxies, Kept::default(), &logs);
+        let configured = Configured::new(checked, specs, stores, pools, proxies, Kept::default(), &logs);
         let configured = configured.map_err(StartError::Store)?;
         let allowed = needs.connections(limit, configured.needs_second_descriptor());
         let allowed = allowed.map_err(StartError::Descriptors)?;
@@ -297,12 +297,12 @@ impl Inner {
         let begun = Instant::now();
         let checked = (self.load)()?;
         refuse_tls(&checked).map_err(|error| error.to_string())?;
-        let wishes = store_wishes(&checked);
+        let specs = store_specs(&checked);
         let (before, known) = {
             let current = self.publisher.current();
             (
                 current.kept.clone(),
-                current.wishes.iter().cloned().zip(current.stores.clone()).collect::<Vec<_>>(),
+                current.specs.iter().cloned().zip(current.stores.clone()).collect::<Vec<_>>(),
             )
         };
         let mut trees = self.lock_trees();
@@ -310,16 +310,18 @@ impl Inner {
         let (needs, limit) = (Needs::of(&checked, cores), descriptors::limit());
         // Windows stay what they were at the start: workers have been told.
         let share = memory::share(&checked, cores, needs.connections(limit, false)?, memory::available())?;
-        let change = trees.plan(&wishes, &known, share.files_bytes)?;
+        let change = trees.plan(&specs, &known, share.files_bytes)?;
         // Whatever can fail has to fail before anything is changed.
         let upstreams = self.upstreams.prepare(&checked)?;
-        let apps =
-            self.supervisor.prepare(&app_wishes(&checked), restart).map_err(|error| error.to_string())?;
+        let apps = self
+            .supervisor
+            .prepare(&configured_apps(&checked), restart)
+            .map_err(|error| error.to_string())?;
         let stores = change.stores.clone();
         let reports = LogReports::new(&self.registry, &self.events);
         let made = Configured::new(
             checked,
-            wishes,
+            specs,
             stores,
             apps.pools(),
             upstreams.proxies(),

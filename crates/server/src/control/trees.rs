@@ -6,7 +6,6 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use onehop_archive::index::Tree;
-use onehop_files::limits::HOLD_BACK_MAX;
 use onehop_files::store::Store;
 use onehop_files::store::packed::PackedSource;
 use onehop_files::tree::{
@@ -15,7 +14,6 @@ use onehop_files::tree::{
 
 use super::events::{Event, EventSink, tree_event};
 use super::publish::Publisher;
-use crate::request::route::StoreWish;
 use onehop_archive::installed::Packed;
 
 /// Every tree that is configured, each with its keeper.
@@ -36,7 +34,7 @@ struct PackedTrees {
 }
 
 struct Kept {
-    wish: StoreWish,
+    spec: StoreSpec,
     /// What was read first, until the keeper has it: a tree that has changed must not stay in memory. A tree of a pack
     /// does not change, and has neither.
     first: Option<Arc<Store>>,
@@ -47,13 +45,13 @@ struct Kept {
 pub(super) struct Change {
     /// By number, for the next snapshot.
     pub(super) stores: Vec<Arc<Store>>,
-    wishes: Vec<StoreWish>,
+    specs: Vec<StoreSpec>,
 }
 
 impl Trees {
     /// Reads every tree.
     pub(super) fn read(
-        wishes: &[StoreWish],
+        specs: &[StoreSpec],
         memory_bytes: u64,
         compressor: Option<CompressorProgram>,
         packed: Option<Arc<Packed>>,
@@ -66,10 +64,10 @@ impl Trees {
         });
         let mut trees = Self { budget, memory_bytes, compressor, events, packed, kept: Vec::new() };
         let mut stores = Vec::new();
-        for wish in wishes {
-            let store = trees.read_one(wish)?;
+        for spec in specs {
+            let store = trees.read_one(spec)?;
             stores.push(Arc::clone(&store));
-            trees.kept.push(trees.kept_from(wish.clone(), store));
+            trees.kept.push(trees.kept_from(spec.clone(), store));
         }
         Ok((trees, stores))
     }
@@ -79,7 +77,7 @@ impl Trees {
         let mut kept = std::mem::take(&mut self.kept);
         for kept in &mut kept {
             if let Some(first) = kept.first.take() {
-                kept.keeper = Some(self.keep(&kept.wish, first, publisher));
+                kept.keeper = Some(self.keep(&kept.spec, first, publisher));
             }
         }
         self.kept = kept;
@@ -88,29 +86,29 @@ impl Trees {
     /// Reads what a reload needs in addition; changes nothing yet. `known` are the stores of now.
     pub(super) fn plan(
         &mut self,
-        wishes: &[StoreWish],
-        known: &[(StoreWish, Arc<Store>)],
+        specs: &[StoreSpec],
+        known: &[(StoreSpec, Arc<Store>)],
         memory_bytes: u64,
     ) -> Result<Change, String> {
         self.budget.resize(self.memory_bytes, memory_bytes);
         self.memory_bytes = memory_bytes;
         let mut stores = Vec::new();
-        for wish in wishes {
-            match known.iter().find(|(before, _)| before == wish) {
+        for spec in specs {
+            match known.iter().find(|(before, _)| before == spec) {
                 Some((_, store)) => stores.push(Arc::clone(store)),
-                None => stores.push(self.read_one(wish)?),
+                None => stores.push(self.read_one(spec)?),
             }
         }
-        Ok(Change { stores, wishes: wishes.to_vec() })
+        Ok(Change { stores, specs: specs.to_vec() })
     }
 
     /// Keeps the trees of a change, and lets go of all others.
     pub(super) fn carry_out(&mut self, change: Change, publisher: &Arc<Publisher>) {
         let mut before = std::mem::take(&mut self.kept);
-        for (wish, store) in change.wishes.into_iter().zip(change.stores) {
-            match before.iter().position(|kept| kept.wish == wish) {
+        for (spec, store) in change.specs.into_iter().zip(change.stores) {
+            match before.iter().position(|kept| kept.spec == spec) {
                 Some(place) => self.kept.push(before.swap_remove(place)),
-                None => self.kept.push(self.kept_from(wish, store)),
+                None => self.kept.push(self.kept_from(spec, store)),
             }
         }
         drop(before);
@@ -122,23 +120,23 @@ impl Trees {
         self.kept.clear();
     }
 
-    fn kept_from(&self, wish: StoreWish, store: Arc<Store>) -> Kept {
-        let first = self.root_in_pack(&wish).is_none().then_some(store);
-        Kept { wish, first, keeper: None }
+    fn kept_from(&self, spec: StoreSpec, store: Arc<Store>) -> Kept {
+        let first = self.root_in_pack(&spec).is_none().then_some(store);
+        Kept { spec, first, keeper: None }
     }
 
     /// The root of a tree that lies below the base of the pack, if this server is one.
-    fn root_in_pack(&self, wish: &StoreWish) -> Option<String> {
-        self.packed.as_ref()?.packed.below_base(&wish.root)
+    fn root_in_pack(&self, spec: &StoreSpec) -> Option<String> {
+        self.packed.as_ref()?.packed.below_base(&spec.root)
     }
 
     /// The store of a tree in the pack.
-    fn find(&self, trees: &PackedTrees, root: &str, wish: &StoreWish) -> Result<Arc<Store>, String> {
+    fn find(&self, trees: &PackedTrees, root: &str, spec: &StoreSpec) -> Result<Arc<Store>, String> {
         let packed = &trees.packed;
-        let is_wished = |tree: &&Tree| {
-            tree.root == root && tree.dotfiles == wish.dotfiles && tree.follow_outside == wish.follow_outside
+        let is_wanted = |tree: &&Tree| {
+            tree.root == root && tree.dotfiles == spec.dotfiles && tree.follow_outside == spec.follow_outside
         };
-        let found = packed.index.trees.iter().zip(&trees.stores).find(|(tree, _)| is_wished(tree));
+        let found = packed.index.trees.iter().zip(&trees.stores).find(|(tree, _)| is_wanted(tree));
         let (tree, store) = found.ok_or_else(|| {
             let name = if root.is_empty() { "the folder of the configuration" } else { root };
             let how = match packed.index.trees.iter().any(|tree| tree.root == root) {
@@ -156,61 +154,60 @@ impl Trees {
                 budget: self.budget.clone(),
                 tell: Arc::new(move |message| events(Event::Warning { message })),
             };
-            Arc::new(onehop_files::tree::packed(tree, wish.root.clone(), &Arc::new(source)))
+            Arc::new(onehop_files::tree::packed(tree, spec.root.clone(), &Arc::new(source)))
         };
         Ok(Arc::clone(store.get_or_init(make)))
     }
 
-    fn read_one(&self, wish: &StoreWish) -> Result<Arc<Store>, String> {
+    fn read_one(&self, spec: &StoreSpec) -> Result<Arc<Store>, String> {
         let begun = Instant::now();
-        if let (Some(trees), Some(root)) = (&self.packed, self.root_in_pack(wish)) {
-            let store = self.find(trees, &root, wish)?;
-            self.tell_stored(wish, &store, true, begun);
+        if let (Some(trees), Some(root)) = (&self.packed, self.root_in_pack(spec)) {
+            let store = self.find(trees, &root, spec)?;
+            self.tell_stored(spec, &store, true, begun);
             return Ok(store);
         }
         let progress =
-            Report { root: wish.root.clone(), found: AtomicUsize::new(0), events: Arc::clone(&self.events) };
-        let store =
-            tree::read(&spec(wish), None, &self.budget, &progress).map_err(|error| explain(&error))?;
-        self.tell_stored(wish, &store, false, begun);
+            Report { root: spec.root.clone(), found: AtomicUsize::new(0), events: Arc::clone(&self.events) };
+        let store = tree::read(spec, None, &self.budget, &progress).map_err(|error| explain(&error))?;
+        self.tell_stored(spec, &store, false, begun);
         Ok(Arc::new(store))
     }
 
-    fn tell_stored(&self, wish: &StoreWish, store: &Store, packed: bool, begun: Instant) {
+    fn tell_stored(&self, spec: &StoreSpec, store: &Store, packed: bool, begun: Instant) {
         let totals = &store.totals;
         (self.events)(Event::Stored {
-            root: wish.root.clone(),
+            root: spec.root.clone(),
             files: totals.files,
             bytes: totals.bytes,
             on_disk: totals.on_disk,
             packed,
             took: begun.elapsed(),
         });
-        if let Some(index) = &wish.index
+        if let Some(index) = &spec.index
             && store.get(index.trim_matches('/').as_bytes()).is_none()
         {
             (self.events)(Event::Warning {
                 message: format!(
                     "{} has no {index}: navigations are answered 404 until it is there; did the build run?",
-                    wish.root.display()
+                    spec.root.display()
                 ),
             });
         }
     }
 
-    fn keep(&self, wish: &StoreWish, first: Arc<Store>, publisher: &Arc<Publisher>) -> Keeper {
-        let own = wish.clone();
+    fn keep(&self, spec: &StoreSpec, first: Arc<Store>, publisher: &Arc<Publisher>) -> Keeper {
+        let own = spec.clone();
         let publisher = Arc::downgrade(publisher);
         let publish = move |store: Arc<Store>| {
             if let Some(publisher) = publisher.upgrade() {
                 publisher.replace_store(&own, store);
             }
         };
-        let root = wish.root.clone();
+        let root = spec.root.clone();
         let events = Arc::clone(&self.events);
         let tell = move |event: KeeperEvent| events(tree_event(&root, event));
         Keeper::start(
-            spec(wish),
+            spec.clone(),
             first,
             self.budget.clone(),
             self.compressor.clone(),
@@ -224,18 +221,6 @@ pub(super) fn explain(error: &StoreError) -> String {
     match error.hint() {
         Some(hint) => format!("{error}; {hint}"),
         None => error.to_string(),
-    }
-}
-
-pub(super) fn spec(wish: &StoreWish) -> StoreSpec {
-    StoreSpec {
-        root: wish.root.clone(),
-        dotfiles: wish.dotfiles,
-        follow_outside: wish.follow_outside,
-        compress: wish.compress.clone(),
-        index: wish.index.clone(),
-        keep_releases: wish.keep_releases,
-        hold_back: HOLD_BACK_MAX,
     }
 }
 

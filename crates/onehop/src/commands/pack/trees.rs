@@ -8,8 +8,8 @@ use onehop_archive::contents::{
 };
 use onehop_config::checked::{Checked, Encoding};
 use onehop_files::store::{SkipReason, Variant};
-use onehop_files::tree::{Prepared, Progress, StoreError, prepare};
-use onehop_server::request::route::{StoreWish, store_wishes};
+use onehop_files::tree::{Prepared, Progress, StoreError, StoreSpec, prepare};
+use onehop_server::request::route::store_specs;
 
 use super::progress::{self, OfTree};
 use crate::failure::Failure;
@@ -20,16 +20,16 @@ pub(super) struct Wanted {
     /// Below the base; empty: the base itself.
     pub(super) root: String,
     /// How it is served.
-    pub(super) wish: StoreWish,
+    pub(super) spec: StoreSpec,
 }
 
 /// Every tree that the settings name, each once.
 pub(super) fn wanted(base: &Base, checked: &Checked, notes: &mut Notes) -> Result<Vec<Wanted>, Failure> {
     refuse_placeholders(base, checked)?;
     let mut all = Vec::new();
-    for wish in store_wishes(checked) {
-        if let Some(root) = below(base, &wish.root, Named::Root, notes)? {
-            all.push(Wanted { root, wish });
+    for spec in store_specs(checked) {
+        if let Some(root) = below(base, &spec.root, Named::Root, notes)? {
+            all.push(Wanted { root, spec });
         }
     }
     Ok(all)
@@ -71,7 +71,7 @@ pub(super) fn ready(
     base: &Base,
     progress: &progress::Progress,
 ) -> Result<Prepared, Failure> {
-    let prepared = read(wanted, base, &wanted.wish.compress, &OfTree::new(progress))?;
+    let prepared = read(wanted, base, &wanted.spec.compress, &OfTree::new(progress))?;
     if !prepared.settled {
         return Err(Failure::failed(format!(
             "{} changed all the while it was read: pack it when the build has ended",
@@ -96,8 +96,8 @@ pub(super) fn served<'a>(wanted: &'a Wanted, prepared: &'a Prepared) -> ServedTr
     });
     ServedTree {
         root: &wanted.root,
-        dotfiles: wanted.wish.dotfiles,
-        follow_outside: wanted.wish.follow_outside,
+        dotfiles: wanted.spec.dotfiles,
+        follow_outside: wanted.spec.follow_outside,
         files: files.collect(),
         folders: prepared.store.folders.iter().map(|folder| folder.path.to_vec()).collect(),
     }
@@ -109,10 +109,10 @@ fn read(
     encodings: &[Encoding],
     progress: &dyn Progress,
 ) -> Result<Prepared, Failure> {
-    let wish = &wanted.wish;
+    let spec = &wanted.spec;
     // As it was named: a root may be a link.
     let root = base.at(&wanted.root);
-    prepare(&root, wish.dotfiles, wish.follow_outside, encodings, progress).map_err(|error: StoreError| {
+    prepare(&root, spec.dotfiles, spec.follow_outside, encodings, progress).map_err(|error: StoreError| {
         Failure::failed(match error.hint() {
             Some(hint) => format!("{error}; {hint}"),
             None => error.to_string(),

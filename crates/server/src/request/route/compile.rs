@@ -1,11 +1,13 @@
 //! From checked settings to routes: roots become numbers of stores.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use onehop_config::checked::limit::Limit;
 use onehop_config::checked::proxy::Proxy;
 use onehop_config::checked::{self, App, Checked, Condition, Encoding, FileServer, Matcher, Step, Template};
+use onehop_files::limits::HOLD_BACK_MAX;
+use onehop_files::tree::StoreSpec;
 
 use super::{Action, Backend, ErrorRoutes, Root, Route, Target};
 use crate::request::admission::rate::ClientRateLimiter;
@@ -14,26 +16,9 @@ use crate::request::handle::header;
 /// Groups of one list of routes are bits of a word while a request walks.
 const GROUPS_MAX: usize = 64;
 
-/// A tree that a configuration wants in memory.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StoreWish {
-    /// Absolute.
-    pub root: PathBuf,
-    /// Names that begin with a dot are kept.
-    pub dotfiles: bool,
-    /// Links that leave the root are followed.
-    pub follow_outside: bool,
-    /// Compressed forms that are wanted.
-    pub compress: Vec<Encoding>,
-    /// The index page of an `spa`.
-    pub index: Option<String>,
-    /// Builds before the latest one whose hashed assets are kept.
-    pub keep_releases: usize,
-}
-
 /// Every tree that the settings name, each once; its number is its place.
-pub fn store_wishes(checked: &Checked) -> Vec<StoreWish> {
-    let mut wishes = Vec::new();
+pub fn store_specs(checked: &Checked) -> Vec<StoreSpec> {
+    let mut specs = Vec::new();
     for site in &checked.sites {
         let mut encodings = Vec::new();
         gather_encodings(&site.routes, &mut encodings);
@@ -43,16 +28,16 @@ pub fn store_wishes(checked: &Checked) -> Vec<StoreWish> {
             gather_encodings(&errors.routes, &mut encodings);
             gather_serving(&errors.routes, &mut of_errors);
         }
-        gather(&site.routes, &of_errors, &encodings, &mut wishes);
+        gather(&site.routes, &of_errors, &encodings, &mut specs);
         for errors in &site.errors {
-            gather(&errors.routes, &[], &encodings, &mut wishes);
+            gather(&errors.routes, &[], &encodings, &mut specs);
         }
     }
-    wishes
+    specs
 }
 
 /// Every application that the settings name, each once; its number is its place.
-pub fn app_wishes(checked: &Checked) -> Vec<Arc<App>> {
+pub fn configured_apps(checked: &Checked) -> Vec<Arc<App>> {
     let mut apps = Vec::new();
     for site in &checked.sites {
         gather_apps(&site.routes, &mut apps);
@@ -75,11 +60,11 @@ fn gather_apps(routes: &[checked::Route], apps: &mut Vec<Arc<App>>) {
 
 /// Adds the limits that a site's routes name, each once, in the order in which requests come to them: outer ones stand
 /// before those inside of them.
-pub fn limit_wishes(routes: &[checked::Route], limits: &mut Vec<Arc<Limit>>) {
+pub fn configured_limits(routes: &[checked::Route], limits: &mut Vec<Arc<Limit>>) {
     for route in routes {
         match &route.step {
             Step::Limit(limit) if !limits.contains(limit) => limits.push(Arc::clone(limit)),
-            Step::Handle(routes) | Step::HandlePath { routes, .. } => limit_wishes(routes, limits),
+            Step::Handle(routes) | Step::HandlePath { routes, .. } => configured_limits(routes, limits),
             _ => {}
         }
     }
@@ -89,7 +74,7 @@ pub fn limit_wishes(routes: &[checked::Route], limits: &mut Vec<Arc<Limit>>) {
 #[derive(Clone, Copy)]
 pub struct Known<'a> {
     /// Trees in memory.
-    pub stores: &'a [StoreWish],
+    pub stores: &'a [StoreSpec],
     /// Applications.
     pub apps: &'a [Arc<App>],
     /// Every `reverse_proxy`.
@@ -179,16 +164,16 @@ fn action(step: &Step, known: Known<'_>) -> Action {
     }
 }
 
-fn root(template: &Template, wishes: &[StoreWish]) -> Root {
-    let number = |follow| number(Path::new(template.as_text()?), follow, wishes);
+fn root(template: &Template, specs: &[StoreSpec]) -> Root {
+    let number = |follow| number(Path::new(template.as_text()?), follow, specs);
     match (number(false), number(true)) {
         (None, None) => Root::Disk(template.clone()),
         (inside, following) => Root::Stores { inside, following },
     }
 }
 
-fn number(root: &Path, follow_outside: bool, wishes: &[StoreWish]) -> Option<u32> {
-    let place = wishes.iter().position(|wish| wish.root == root && wish.follow_outside == follow_outside)?;
+fn number(root: &Path, follow_outside: bool, specs: &[StoreSpec]) -> Option<u32> {
+    let place = specs.iter().position(|spec| spec.root == root && spec.follow_outside == follow_outside)?;
     u32::try_from(place).ok()
 }
 
@@ -215,37 +200,37 @@ fn gather(
     routes: &[checked::Route],
     later: &[&FileServer],
     encodings: &[Encoding],
-    wishes: &mut Vec<StoreWish>,
+    specs: &mut Vec<StoreSpec>,
 ) {
     let mut serving = later.to_vec();
     gather_serving(routes, &mut serving);
     for route in routes {
         if let Some(matcher) = &route.matcher {
-            gather_matcher(matcher, wishes);
+            gather_matcher(matcher, specs);
         }
         match &route.step {
             // Whoever serves files below this list may serve them from here.
             Step::Root(template) if !serving.is_empty() => {
                 for settings in &serving {
-                    add(template, Some(settings), encodings, wishes);
+                    add(template, Some(settings), encodings, specs);
                 }
             }
             // Only `try_files` looks here.
-            Step::Root(template) => add(template, None, &[], wishes),
+            Step::Root(template) => add(template, None, &[], specs),
             Step::FileServer(settings) => {
                 if let Some(template) = &settings.root {
-                    add(template, Some(settings), encodings, wishes);
+                    add(template, Some(settings), encodings, specs);
                 }
             }
             Step::Spa(spa) => {
-                let wish = wish_for(&spa.root, spa.follow_outside, wishes);
-                add_missing(&mut wish.compress, &[Encoding::Brotli, Encoding::Zstd, Encoding::Gzip]);
-                wish.dotfiles |= spa.dotfiles;
-                wish.index.get_or_insert_with(|| spa.index.clone());
-                wish.keep_releases = wish.keep_releases.max(spa.keep_releases);
+                let spec = spec_for(&spa.root, spa.follow_outside, specs);
+                add_missing(&mut spec.compress, &[Encoding::Brotli, Encoding::Zstd, Encoding::Gzip]);
+                spec.dotfiles |= spa.dotfiles;
+                spec.index.get_or_insert_with(|| spa.index.clone());
+                spec.keep_releases = spec.keep_releases.max(spa.keep_releases);
             }
             Step::Handle(routes) | Step::HandlePath { routes, .. } => {
-                gather(routes, later, encodings, wishes);
+                gather(routes, later, encodings, specs);
             }
             _ => {}
         }
@@ -263,15 +248,15 @@ fn gather_serving<'r>(routes: &'r [checked::Route], serving: &mut Vec<&'r FileSe
     }
 }
 
-fn gather_matcher(matcher: &Matcher, wishes: &mut Vec<StoreWish>) {
+fn gather_matcher(matcher: &Matcher, specs: &mut Vec<StoreSpec>) {
     for condition in &matcher.all {
         match condition {
             Condition::File(wanted) => {
                 if let Some(template) = &wanted.root {
-                    add(template, None, &[], wishes);
+                    add(template, None, &[], specs);
                 }
             }
-            Condition::Not(matchers) => matchers.iter().for_each(|matcher| gather_matcher(matcher, wishes)),
+            Condition::Not(matchers) => matchers.iter().for_each(|matcher| gather_matcher(matcher, specs)),
             _ => {}
         }
     }
@@ -281,29 +266,30 @@ fn add(
     template: &Template,
     settings: Option<&FileServer>,
     encodings: &[Encoding],
-    wishes: &mut Vec<StoreWish>,
+    specs: &mut Vec<StoreSpec>,
 ) {
     let Some(text) = template.as_text() else { return };
     let follow_outside = settings.is_some_and(|settings| settings.follow_outside);
-    let wish = wish_for(Path::new(text), follow_outside, wishes);
-    add_missing(&mut wish.compress, encodings);
-    wish.dotfiles |= settings.is_some_and(|settings| settings.dotfiles);
-    wish.keep_releases = wish.keep_releases.max(settings.map_or(0, |settings| settings.keep_releases));
+    let spec = spec_for(Path::new(text), follow_outside, specs);
+    add_missing(&mut spec.compress, encodings);
+    spec.dotfiles |= settings.is_some_and(|settings| settings.dotfiles);
+    spec.keep_releases = spec.keep_releases.max(settings.map_or(0, |settings| settings.keep_releases));
 }
 
 /// What leaves the root is in a store of its own: a site that does not follow links never sees it.
-fn wish_for<'w>(root: &Path, follow_outside: bool, wishes: &'w mut Vec<StoreWish>) -> &'w mut StoreWish {
-    let fits = |wish: &StoreWish| wish.root == root && wish.follow_outside == follow_outside;
-    let place = wishes.iter().position(fits).unwrap_or(wishes.len());
-    if place == wishes.len() {
-        wishes.push(StoreWish {
+fn spec_for<'w>(root: &Path, follow_outside: bool, specs: &'w mut Vec<StoreSpec>) -> &'w mut StoreSpec {
+    let fits = |spec: &StoreSpec| spec.root == root && spec.follow_outside == follow_outside;
+    let place = specs.iter().position(fits).unwrap_or(specs.len());
+    if place == specs.len() {
+        specs.push(StoreSpec {
             root: root.to_path_buf(),
             dotfiles: false,
             follow_outside,
             compress: Vec::new(),
             index: None,
             keep_releases: 0,
+            hold_back: HOLD_BACK_MAX,
         });
     }
-    &mut wishes[place]
+    &mut specs[place]
 }

@@ -18,7 +18,7 @@ use onehop_metrics::access_log::LogTarget;
 use onehop_metrics::counters::SiteCounters;
 use regex_lite::Regex;
 
-pub use compile::{Known, StoreWish, app_wishes, compile, compile_errors, limit_wishes, store_wishes};
+pub use compile::{Known, compile, compile_errors, configured_apps, configured_limits, store_specs};
 pub use hosts::HostTable;
 pub(crate) use matcher::matches;
 pub use root::Root;
