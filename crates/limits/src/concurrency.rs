@@ -113,9 +113,9 @@ impl ConcurrencyLimiter {
             if in_flight_of(before) < self.bound() {
                 return Acquire::Admitted;
             }
+            // For that moment the counter was too high, perhaps for a release that wanted to admit another request. What
+            // follows takes that permit, or looks for that request.
             self.count.fetch_sub(ADMITTED + 1, Ordering::SeqCst);
-            // For that moment the counter was too high, perhaps for a release that wanted to admit another request.
-            self.admit_queued(now);
         }
         if let CurrentBound::Adaptive(adaptive) = &self.bound {
             adaptive.is_met(now, self.in_flight(), lag);
