@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 pub mod basic;
+pub mod caveat;
 pub mod client;
 pub mod collection;
 pub mod compare;
@@ -30,6 +31,7 @@ pub mod url;
 
 pub use onehop_statistics as statistics;
 
+pub use caveat::{Caveat, CaveatCode};
 pub use client::{Client, RequestError, Response};
 pub use latency::Latencies;
 pub use outcome::Run;

@@ -122,7 +122,7 @@ fn a_start_up_inside_a_run_is_marked_and_left_out() {
     assert!((200..=1700).contains(&lasted.as_millis()), "{lasted:?}");
     assert_eq!(row(&found.rows, Metric::P99).pairs, 0);
     assert!(
-        found.caveats.iter().any(|caveat| caveat.contains("`cold` was not warm yet")),
+        found.caveats.iter().any(|caveat| caveat.text.contains("`cold` was not warm yet")),
         "{:?}",
         found.caveats
     );
@@ -138,7 +138,11 @@ fn wrong_answers_void_a_measurement() {
     let is_void = |mark: &Mark| matches!(mark, Mark::Void(why) if why.contains("500"));
     assert!(failing.marks.iter().any(is_void), "{:?}", failing.marks);
     assert_eq!(row(&found.rows, Metric::CpuPerRequest).verdict, Verdict::Unknown);
-    assert!(found.caveats.iter().any(|caveat| caveat.contains("the statuses differ")), "{:?}", found.caveats);
+    assert!(
+        found.caveats.iter().any(|caveat| caveat.text.contains("the statuses differ")),
+        "{:?}",
+        found.caveats
+    );
 }
 
 #[test]
@@ -213,7 +217,7 @@ fn whoever_breaks_off_hears_what_was_measured_until_then() {
         let mut observer = BreaksOff { at, is_over: Cell::new(false) };
         let found = compare(targets, &settings, &mut observer).unwrap();
         assert_eq!(found.samples.len(), samples, "{at}");
-        assert!(found.caveats.iter().any(|caveat| caveat.contains("broken off")), "{:?}", found.caveats);
+        assert!(found.caveats.iter().any(|caveat| caveat.text.contains("broken off")), "{:?}", found.caveats);
         assert!(begun.elapsed() < Duration::from_secs(20), "{at}");
     };
     check(&targets, "other, starting", usize::from(is_first(&targets, &settings)));
@@ -258,7 +262,9 @@ fn whoever_breaks_off_does_not_wait_for_a_server_that_neither_starts_nor_ends() 
     let targets = [stubborn.clone(), stubborn];
     let mut observer = BreaksOffLater { first: None };
     let found = compare(&targets, &settings(1, Duration::from_millis(100)), &mut observer).unwrap();
-    assert!(found.samples.is_empty() && found.caveats.iter().any(|caveat| caveat.contains("broken off")));
+    assert!(
+        found.samples.is_empty() && found.caveats.iter().any(|caveat| caveat.text.contains("broken off"))
+    );
     // A server that is asked to end has five seconds else.
     assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
 }
@@ -292,5 +298,5 @@ fn arms_that_run_already_are_found_by_where_they_listen() {
     let found = compare(&targets, &settings(1, Duration::from_millis(200)), &mut Unobserved).unwrap();
     assert!(found.samples.iter().all(|sample| sample.usage.is_some()), "{:?}", found.caveats);
     assert!(found.samples.iter().all(|sample| sample.cold_start.is_none()));
-    assert!(found.caveats.iter().any(|caveat| caveat.contains("ran already")), "{:?}", found.caveats);
+    assert!(found.caveats.iter().any(|caveat| caveat.text.contains("ran already")), "{:?}", found.caveats);
 }

@@ -12,7 +12,7 @@ mod coverage;
 mod ratio;
 mod student;
 
-pub use ratio::{PAIRS_MIN, ratio_interval, usable_pairs};
+pub use ratio::{PAIRS_MIN, estimates, ratio_interval, usable_pairs};
 
 /// An estimate with its interval.
 #[derive(Debug, Clone, Copy, PartialEq)]

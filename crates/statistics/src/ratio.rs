@@ -58,6 +58,24 @@ pub fn ratio_interval(control: &[f64], test: &[f64], confidence: f64, seed: u64)
     }
 }
 
+/// The figures of control and test that the middle of [`ratio_interval`] belongs to: the geometric means over the pairs
+/// that it keeps. The second divided by the first is that middle. Not numbers where there is no usable pair.
+pub fn estimates(control: &[f64], test: &[f64]) -> (f64, f64) {
+    let mut pairs: Vec<(f64, f64)> = usable_pairs(control, test).collect();
+    pairs.sort_unstable_by(|one, other| (one.1 / one.0).total_cmp(&(other.1 / other.0)));
+    let kept = trimmed(&pairs);
+    let of = |side: fn(&(f64, f64)) -> f64| {
+        mean(&kept.iter().map(|pair| side(pair).ln()).collect::<Vec<_>>()).exp()
+    };
+    (of(|pair| pair.0), of(|pair| pair.1))
+}
+
+/// Values in order without the tenth at either end.
+fn trimmed<T>(sorted: &[T]) -> &[T] {
+    let cut = sorted.len() / PAIRS_PER_TRIMMED;
+    sorted.get(cut..sorted.len() - cut).unwrap_or_default()
+}
+
 /// How many pairs an interval of these figures stands on.
 pub fn usable_pairs<'a>(control: &'a [f64], test: &'a [f64]) -> impl Iterator<Item = (f64, f64)> + use<'a> {
     let is_usable = |value: f64| value.is_finite() && value > 0.0;
@@ -77,8 +95,7 @@ struct Centre {
 impl Centre {
     /// Of values in rising order.
     fn of(sorted: &[f64]) -> Centre {
-        let cut = sorted.len() / PAIRS_PER_TRIMMED;
-        let kept = sorted.get(cut..sorted.len() - cut).unwrap_or_default();
+        let kept = trimmed(sorted);
         let (least, most) = match kept {
             [] => (f64::NAN, f64::NAN),
             [first, .., last] => (*first, *last),
@@ -135,6 +152,18 @@ mod tests {
     fn equal_arms_are_one_exactly() {
         let interval = ratio_interval(&[2.0; 5], &[2.0; 5], 0.99, 1);
         assert_eq!((interval.low, interval.middle, interval.high), (1.0, 1.0, 1.0));
+    }
+
+    #[test]
+    fn the_figures_of_both_arms_divide_to_the_middle_of_the_interval_also_where_outliers_are_cut_off() {
+        let control = [10.0, 11.0, 12.0, 13.0, 90.0, 10.5, 11.5, 12.5, 9.5, 10.2, 10.8];
+        let test = [11.0, 12.3, 13.0, 14.8, 12.0, 11.1, 99.0, 13.6, 10.1, 11.5, 11.6];
+        let (one, other) = estimates(&control, &test);
+        let middle = ratio_interval(&control, &test, 0.99, 1).middle;
+        assert!((other / one - middle).abs() < 1e-9, "{one} {other} {middle}");
+        assert!((10.0..13.0).contains(&one) && (10.0..15.0).contains(&other), "{one} {other}");
+        let (none, other) = estimates(&[0.0, f64::NAN], &[1.0, 1.0]);
+        assert!(none.is_nan() && other.is_nan());
     }
 
     #[test]

@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 
 use super::{Mark, Metric, Row, Sample, Settings, Source, Target, table};
+use crate::caveat::{Caveat, CaveatCode};
 use crate::outcome::Tally;
 use crate::statistics::PAIRS_MIN;
 
@@ -14,14 +15,14 @@ const ROUNDS_FEW: usize = 5;
 const SIZE_SHARE_MAX: f64 = 0.01;
 
 /// All that apply.
-pub(super) fn of(targets: &[Target], settings: &Settings, samples: &[Sample], rows: &[Row]) -> Vec<String> {
+pub(super) fn of(targets: &[Target], settings: &Settings, samples: &[Sample], rows: &[Row]) -> Vec<Caveat> {
     let mut caveats = Vec::new();
     let rounds = samples.iter().map(|sample| sample.round).collect::<BTreeSet<_>>().len();
     if rounds < ROUNDS_FEW {
-        caveats.push(format!(
+        caveats.push(CaveatCode::FewRounds.says(format!(
             "{rounds} rounds are few: only large differences can be shown; {} are usual",
             Settings::default().rounds
-        ));
+        )));
     }
     caveats.extend(of_running(targets));
     for (place, target) in targets.iter().enumerate() {
@@ -40,16 +41,16 @@ pub(super) fn of(targets: &[Target], settings: &Settings, samples: &[Sample], ro
 }
 
 /// Targets that nobody starts anew.
-fn of_running(targets: &[Target]) -> Option<String> {
+fn of_running(targets: &[Target]) -> Option<Caveat> {
     let running = targets.iter().filter(|target| matches!(target.source, Source::Running));
     let names = in_words(running.map(|target| format!("`{}`", target.name)).collect())?;
-    Some(format!(
+    Some(CaveatCode::RanAlready.says(format!(
         "{names} ran already: one start is in all rounds, so the luck of that start (where memory lies, which cores \
          it has) is part of the difference. Give a command instead to have it started anew in each round"
-    ))
+    )))
 }
 
-fn of_usage(target: &Target, own: &[&Sample]) -> Option<String> {
+fn of_usage(target: &Target, own: &[&Sample]) -> Option<Caveat> {
     let unknown = own.iter().filter(|sample| sample.usage.is_none()).count();
     if unknown == 0 {
         return None;
@@ -58,14 +59,14 @@ fn of_usage(target: &Target, own: &[&Sample]) -> Option<String> {
         Source::Running => "who listens there was not found, or may not be looked at by this user",
         Source::Command(_) => "its processes could not be read",
     };
-    Some(format!(
+    Some(CaveatCode::UsageUnknown.says(format!(
         "CPU time and memory of `{}` are not known in {unknown} of {} rounds: {why}",
         target.name,
         own.len()
-    ))
+    )))
 }
 
-fn of_marks(target: &Target, own: &[&Sample]) -> Vec<String> {
+fn of_marks(target: &Target, own: &[&Sample]) -> Vec<Caveat> {
     let name = &target.name;
     let rounds = |is: fn(&Mark) -> bool| -> Option<String> {
         let marked = own.iter().filter(|sample| sample.marks.iter().any(is));
@@ -78,27 +79,28 @@ fn of_marks(target: &Target, own: &[&Sample]) -> Vec<String> {
     };
     let mut caveats = Vec::new();
     if let Some(rounds) = rounds(|mark| matches!(mark, Mark::StartUp { .. })) {
-        caveats.push(format!(
+        caveats.push(CaveatCode::NotWarm.says(format!(
             "`{name}` was not warm yet when it was measured in {rounds}; left out. A longer warm-up avoids that"
-        ));
+        )));
     }
     if let Some(rounds) = rounds(|mark| matches!(mark, Mark::Pause { .. })) {
-        caveats.push(format!("`{name}`, or the machine, stood still in {rounds}: rate and latency left out"));
+        let text = format!("`{name}`, or the machine, stood still in {rounds}: rate and latency left out");
+        caveats.push(CaveatCode::Pause.says(text));
     }
     if let Some(rounds) = rounds(|mark| *mark == Mark::Restarted) {
-        caveats
-            .push(format!("`{name}` ended or was started anew while it was measured in {rounds}; left out"));
+        let text = format!("`{name}` ended or was started anew while it was measured in {rounds}; left out");
+        caveats.push(CaveatCode::Restarted.says(text));
     }
     if let Some(rounds) = rounds(|mark| *mark == Mark::LoadWasTheBottleneck) {
-        caveats.push(format!(
+        caveats.push(CaveatCode::LoadLimited.says(format!(
             "the load was at its own limit with `{name}` in {rounds}: rate and latency are left out, they say \
              nothing about the server"
-        ));
+        )));
     }
     if let Some(rounds) = rounds(|mark| *mark == Mark::LoadWasLate) {
-        caveats.push(format!(
+        caveats.push(CaveatCode::LoadLate.says(format!(
             "the load sent some requests to `{name}` late in {rounds}: its longest latencies are left out there"
-        ));
+        )));
     }
     let voids = own.iter().flat_map(|sample| sample.marks.iter().map(|mark| (sample.round + 1, mark)));
     let mut voids = voids.filter_map(|(round, mark)| match mark {
@@ -112,7 +114,7 @@ fn of_marks(target: &Target, own: &[&Sample]) -> Vec<String> {
             1 => " (one other round too)".to_owned(),
             more => format!(" ({more} other rounds too)"),
         };
-        caveats.push(format!("round {round} of `{name}` is void{more}: {why}"));
+        caveats.push(CaveatCode::Void.says(format!("round {round} of `{name}` is void{more}: {why}")));
     }
     caveats
 }
@@ -139,7 +141,7 @@ impl<'a> Sums<'a> {
     }
 }
 
-fn of_responses((control, sums): (&Target, &Sums<'_>), (test, others): (&Target, &Sums<'_>)) -> Vec<String> {
+fn of_responses((control, sums): (&Target, &Sums<'_>), (test, others): (&Target, &Sums<'_>)) -> Vec<Caveat> {
     let mut caveats = Vec::new();
     if sums.statuses.is_empty() || others.statuses.is_empty() {
         return caveats;
@@ -148,20 +150,20 @@ fn of_responses((control, sums): (&Target, &Sums<'_>), (test, others): (&Target,
     if sums.statuses != others.statuses
         && let (Some(one), Some(other)) = (list(&sums.statuses), list(&others.statuses))
     {
-        caveats.push(format!(
+        caveats.push(CaveatCode::StatusesDiffer.says(format!(
             "the statuses differ: `{}` answered with {one}, `{}` with {other}",
             control.name, test.name
-        ));
+        )));
     }
     for ((name, one), (_, other)) in sums.requests.iter().zip(&others.requests) {
         let (one, other) = (response_bytes(one), response_bytes(other));
         let share = (other / one - 1.0).abs();
         if share > SIZE_SHARE_MAX && share.is_finite() {
-            caveats.push(format!(
+            caveats.push(CaveatCode::SizesDiffer.says(format!(
                 "the answers to `{name}` differ in size, heads included: {one:.0} bytes from `{}`, {other:.0} from \
                  `{}`. Look whether they are the same answers",
                 control.name, test.name
-            ));
+            )));
         }
     }
     caveats
@@ -172,30 +174,30 @@ fn response_bytes(tally: &Tally) -> f64 {
 }
 
 /// Rows for which too little was left.
-fn of_rows(targets: &[Target], settings: &Settings, samples: &[Sample], rows: &[Row]) -> Vec<String> {
+fn of_rows(targets: &[Target], settings: &Settings, samples: &[Sample], rows: &[Row]) -> Vec<Caveat> {
     let mut caveats = Vec::new();
     for (place, test) in targets.iter().enumerate().skip(1) {
         let few = rows.iter().filter(|row| row.test == place && row.pairs < PAIRS_MIN);
         if let Some(names) = in_words(few.map(|row| in_a_word(row.metric).to_owned()).collect()) {
-            caveats.push(format!(
+            caveats.push(CaveatCode::TooFewPairs.says(format!(
                 "nothing can be said of `{}` about {names}: fewer than {PAIRS_MIN} rounds are left in which both \
                  arms have a figure that counts",
                 test.name
-            ));
+            )));
         }
     }
     if samples.is_empty() || settings.rounds < PAIRS_MIN {
-        caveats.push(format!("a verdict needs at least {PAIRS_MIN} rounds"));
+        caveats.push(CaveatCode::FewRounds.says(format!("a verdict needs at least {PAIRS_MIN} rounds")));
     }
     let has_short = |sample: &Sample| {
         let responses = sample.run.total.good;
         table::value(sample, Metric::P99).is_some() && responses < P99_RESPONSES_MIN
     };
     if samples.iter().any(has_short) {
-        caveats.push(format!(
+        caveats.push(CaveatCode::FewAnswers.says(format!(
             "some measurements hold fewer than {P99_RESPONSES_MIN} answers: their 99th percentile stands on fewer than \
              ten of them"
-        ));
+        )));
     }
     caveats
 }
@@ -250,7 +252,8 @@ mod tests {
     fn reported(samples: &[Sample]) -> String {
         let settings = Settings { rounds: 6, ..Settings::default() };
         let rows = table::rows(2, samples, &settings);
-        of(&[target("nginx"), target("onehop")], &settings, samples, &rows).join("\n")
+        let caveats = of(&[target("nginx"), target("onehop")], &settings, samples, &rows);
+        caveats.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
     }
 
     fn six_rounds() -> Vec<Sample> {

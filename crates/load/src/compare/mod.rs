@@ -9,6 +9,7 @@
 
 use std::time::Duration;
 
+use crate::caveat::{Caveat, CaveatCode};
 use crate::engine::{self, LoadError};
 use crate::measure::{self, Start, StartError, Usage};
 use crate::outcome::Run;
@@ -155,9 +156,9 @@ pub fn compare(
     let mut caveats = measured.caveats;
     let is_started = targets.iter().any(|target| matches!(target.source, Source::Command(_)));
     caveats.extend(raised.filter(|_| is_started).map(|limit| {
-        format!(
+        CaveatCode::Descriptors.says(format!(
             "the load needs more descriptors than `ulimit -n` allowed: the servers had {limit} in all rounds"
-        )
+        ))
     }));
     caveats.extend(caveats::of(targets, settings, &measured.samples, &rows));
     caveats.extend(measure::core_caveats(&settings.server_cores, &settings.load_cores));
@@ -226,8 +227,8 @@ pub struct Comparison {
     pub rows: Vec<Row>,
     /// The settings.
     pub settings: Settings,
-    /// What a reader must know before believing a row, for people.
-    pub caveats: Vec<String>,
+    /// What a reader must know before believing a row.
+    pub caveats: Vec<Caveat>,
 }
 
 /// One target in one round.
@@ -306,8 +307,9 @@ pub struct Row {
     pub metric: Metric,
     /// The target beside the control.
     pub test: usize,
-    /// The control's median over the rounds of these pairs. Without a pair, or where the load was the limit mostly,
-    /// not a number; but a rate is then that of all rounds, and no more than a lower bound.
+    /// The control's figure that the middle of `ratio` belongs to, see [`estimates`](crate::statistics::estimates).
+    /// Without a pair, or where the load was the limit mostly, not a number; but a rate is then the median of all
+    /// rounds, and no more than a lower bound.
     pub control_value: f64,
     /// The target's.
     pub test_value: f64,

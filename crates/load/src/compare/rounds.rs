@@ -7,6 +7,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use super::target::{Outcome, Turn};
 use super::{CompareError, Sample, Settings, Target};
+use crate::caveat::{Caveat, CaveatCode};
 use crate::measure;
 use crate::progress::Observer;
 
@@ -14,7 +15,7 @@ use crate::progress::Observer;
 pub(super) struct Measured {
     pub(super) samples: Vec<Sample>,
     /// What happened meanwhile, for people.
-    pub(super) caveats: Vec<String>,
+    pub(super) caveats: Vec<Caveat>,
 }
 
 /// Binds this thread, and the meter that it starts, to the load's cores until it is dropped.
@@ -45,7 +46,10 @@ pub(super) fn measure_all(
                     *has_been = true;
                     measured.samples.push(*sample);
                 }
-                (Err(error), Some(true)) => measured.caveats.push(format!("round {}: {error}", round + 1)),
+                (Err(error), Some(true)) => {
+                    let text = format!("round {}: {error}", round + 1);
+                    measured.caveats.push(CaveatCode::RoundFailed.says(text));
+                }
                 (Err(error), _) => return Err(error),
                 (Ok(_), _) => {
                     measured.broken_off(round, settings);
@@ -64,9 +68,9 @@ pub(super) fn measure_all(
 impl Measured {
     fn broken_off(&mut self, round: usize, settings: &Settings) {
         let (round, rounds) = (round + 1, settings.rounds);
-        self.caveats.push(format!(
+        self.caveats.push(CaveatCode::BrokenOff.says(format!(
             "it was broken off in round {round} of {rounds}: what was measured until then counts"
-        ));
+        )));
     }
 }
 

@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use super::process::read;
+use crate::caveat::{Caveat, CaveatCode};
 
 /// The load gets a core of so many: it costs less for a request than any server.
 const CORES_PER_LOAD_CORE: usize = 4;
@@ -33,29 +34,33 @@ pub fn bind_to(cores: &[usize]) -> bool {
 }
 
 /// What is to be known about this choice of cores, for people.
-pub fn core_caveats(server: &[usize], load: &[usize]) -> Vec<String> {
+pub fn core_caveats(server: &[usize], load: &[usize]) -> Vec<Caveat> {
     let mut caveats = Vec::new();
     if server.is_empty() || load.is_empty() {
-        caveats.push("server and load share their cores: each takes time from the other".to_owned());
+        caveats.push(
+            CaveatCode::SharedCores.says("server and load share their cores: each takes time from the other"),
+        );
     }
     let shared = server.iter().find_map(|core| {
         let siblings = siblings_of(*core);
         load.iter().find(|other| siblings.contains(other)).map(|other| (*core, *other))
     });
     match shared {
-        Some((one, other)) if one != other => caveats.push(format!(
+        Some((one, other)) if one != other => caveats.push(CaveatCode::SharedCores.says(format!(
             "core {one} (server) and core {other} (load) are threads of one physical core: each slows the other"
-        )),
-        Some((one, _)) => caveats.push(format!("server and load share core {one}")),
+        ))),
+        Some((one, _)) => {
+            caveats.push(CaveatCode::SharedCores.says(format!("server and load share core {one}")));
+        }
         None => {}
     }
     if let Some(quota) = quota()
         && quota < allowed().len() as f64
     {
-        caveats.push(format!(
+        caveats.push(CaveatCode::CoreQuota.says(format!(
             "the control group may use {quota:.1} cores of {}: what is above is taken away in turns",
             allowed().len()
-        ));
+        )));
     }
     caveats
 }
@@ -150,8 +155,8 @@ mod tests {
 
     #[test]
     fn sharing_a_core_is_said() {
-        assert!(core_caveats(&[0], &[0]).iter().any(|caveat| caveat.contains("share core 0")));
-        assert!(core_caveats(&[], &[]).iter().any(|caveat| caveat.contains("share their cores")));
+        assert!(core_caveats(&[0], &[0]).iter().any(|caveat| caveat.text.contains("share core 0")));
+        assert!(core_caveats(&[], &[]).iter().any(|caveat| caveat.text.contains("share their cores")));
     }
 
     #[test]

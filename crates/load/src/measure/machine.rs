@@ -8,6 +8,7 @@ use std::path::Path;
 use super::Machine;
 use super::cores;
 use super::process::{number_behind, read};
+use crate::caveat::{Caveat, CaveatCode};
 
 /// Above this load average for each core others were at work before the measurement began.
 const LOAD_AVERAGE_PER_CORE_MAX: f64 = 0.3;
@@ -34,34 +35,35 @@ pub fn look() -> Machine {
 
 impl Machine {
     /// What about it makes figures doubtful, for people.
-    pub fn caveats(&self) -> Vec<String> {
+    pub fn caveats(&self) -> Vec<Caveat> {
         let mut caveats = Vec::new();
         match self.cores {
-            0 | 1 => caveats.push(
-                "there is one core: server and load take turns on it, and latencies are those of waiting for it"
-                    .to_owned(),
-            ),
-            2 | 3 => caveats.push(format!(
+            0 | 1 => caveats.push(CaveatCode::FewCores.says(
+                "there is one core: server and load take turns on it, and latencies are those of waiting for it",
+            )),
+            2 | 3 => caveats.push(CaveatCode::FewCores.says(format!(
                 "there are {} cores: the system's own work shares them with server and load",
                 self.cores
-            )),
+            ))),
             _ => {}
         }
         if self.inside.starts_with("container") {
-            caveats.push(format!("this is a {}: others may share its cores unseen", self.inside));
+            let text = format!("this is a {}: others may share its cores unseen", self.inside);
+            caveats.push(CaveatCode::SharedMachine.says(text));
         } else if self.inside.starts_with("virtual") {
-            caveats.push(format!("this is a {}: what shares the machine below is not seen", self.inside));
+            let text = format!("this is a {}: what shares the machine below is not seen", self.inside);
+            caveats.push(CaveatCode::SharedMachine.says(text));
         }
         if let Some(governor) = self.governor.as_deref().filter(|governor| *governor != "performance") {
-            caveats.push(format!(
+            caveats.push(CaveatCode::ClockGovernor.says(format!(
                 "the cores' clock follows their load (governor `{governor}`): `performance` gives steadier figures"
-            ));
+            )));
         }
         if self.load_average > LOAD_AVERAGE_PER_CORE_MAX * self.cores.max(1) as f64 {
-            caveats.push(format!(
+            caveats.push(CaveatCode::BusyMachine.says(format!(
                 "the load average was {:.2} at the start: something else is at work on the {} cores",
                 self.load_average, self.cores
-            ));
+            )));
         }
         caveats
     }
@@ -148,7 +150,7 @@ mod tests {
     #[test]
     fn what_makes_figures_doubtful_is_said() {
         let quiet = Machine { cores: 8, inside: "none found".to_owned(), ..Machine::default() };
-        assert_eq!(quiet.caveats(), Vec::<String>::new());
+        assert_eq!(quiet.caveats(), []);
         let doubtful = Machine {
             cores: 2,
             inside: "container (/.dockerenv)".to_owned(),
@@ -156,7 +158,7 @@ mod tests {
             load_average: 0.7,
             ..Machine::default()
         };
-        let caveats = doubtful.caveats().join("\n");
+        let caveats = doubtful.caveats().iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
         for part in ["2 cores", "container", "`powersave`", "0.70"] {
             assert!(caveats.contains(part), "{part}: {caveats}");
         }

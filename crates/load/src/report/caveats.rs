@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::figures;
 use super::{Load, secrets};
+use crate::caveat::{Caveat, CaveatCode};
 use crate::outcome::{Bottleneck, End, Failures, Run, Stall, Tally};
 use crate::plan::{Pace, Plan, Until};
 
@@ -20,75 +21,97 @@ const RESPONSES_FOR_P99: u64 = 1000;
 const STEAL_WORTH_A_WORD: f64 = 0.005;
 
 /// What a reader of a load must know, repetitions together.
-pub(crate) fn of_load(load: &Load) -> Vec<String> {
+pub(crate) fn of_load(load: &Load) -> Vec<Caveat> {
     let mut reported = Vec::new();
     for (place, run) in load.runs.iter().enumerate() {
-        let prefix = if load.runs.len() > 1 { format!("Run {}: ", place + 1) } else { String::new() };
-        reported.extend(of_run(&load.plan, run).into_iter().map(|words| format!("{prefix}{words}")));
+        let of_run = of_run(&load.plan, run).into_iter();
+        reported.extend(of_run.map(|caveat| match load.runs.len() {
+            1 => caveat,
+            _ => caveat.of(&format!("Run {}", place + 1)),
+        }));
     }
-    reported.extend(load.disagreements.iter().map(|words| secrets::hide(words)));
+    reported
+        .extend(load.disagreements.iter().map(|words| CaveatCode::Disagreement.says(secrets::hide(words))));
     if load.runs.len() == 1 {
-        reported
-            .push("There was one run only: nothing here shows how far a second one would differ.".to_owned());
+        reported.push(
+            CaveatCode::OneRun
+                .says("There was one run only: nothing here shows how far a second one would differ."),
+        );
     }
     reported
 }
 
 /// What a reader of one run must know.
-pub(crate) fn of_run(plan: &Plan, run: &Run) -> Vec<String> {
+pub(crate) fn of_run(plan: &Plan, run: &Run) -> Vec<Caveat> {
     let mut reported = Vec::new();
     // Where nothing was answered well, no limit of the load is the cause.
     let bottleneck = run.generator.bottleneck.filter(|_| run.has_good());
     reported.extend(bottleneck.map(|bottleneck| limit(plan, run, bottleneck)));
     reported.extend(omission(run));
-    reported.extend(stalls(run));
-    reported.extend(no_whole_response(&run.total.failures));
-    reported.extend(unexpected(run));
+    reported.extend(stalls(run).map(|words| CaveatCode::Stall.says(words)));
+    reported.extend(no_whole_response(&run.total.failures).map(|words| CaveatCode::NoAnswer.says(words)));
+    reported.extend(unexpected(run).map(|words| CaveatCode::UnexpectedStatus.says(words)));
     reported.extend(end(plan, run));
     if (1..RESPONSES_FOR_P99).contains(&run.total.good) && run.end != End::Interrupted {
-        reported.push(format!(
+        reported.push(CaveatCode::FewAnswers.says(format!(
             "{} only: the high percentiles rest on a few of them.",
             figures::counted(run.total.good, "good answer")
-        ));
+        )));
     }
     reported
 }
 
 /// What the load itself limited, and what to do.
-pub(crate) fn limit(plan: &Plan, run: &Run, bottleneck: Bottleneck) -> String {
+pub(crate) fn limit(plan: &Plan, run: &Run, bottleneck: Bottleneck) -> Caveat {
     let reached = figures::number(run.rate());
     let more = more_threads(plan);
-    match bottleneck {
-        Bottleneck::Thread { share } => format!(
-            "The load reached its own limit at {reached} answers per second (a thread of it used {} of a core); \
+    let (code, text) = match bottleneck {
+        Bottleneck::Thread { share } => (
+            CaveatCode::LoadLimited,
+            format!(
+                "The load reached its own limit at {reached} answers per second (a thread of it used {} of a core); \
              the server can do at least that, and the latencies hold the load's own waiting. {more}",
-            figures::percent(share)
+                figures::percent(share)
+            ),
         ),
-        Bottleneck::Core { share } => format!(
-            "The load reached its own limit at {reached} answers per second: a thread of it waited {} of the time \
+        Bottleneck::Core { share } => (
+            CaveatCode::LoadLimited,
+            format!(
+                "The load reached its own limit at {reached} answers per second: a thread of it waited {} of the time \
              for a core. The server can do at least that, and the latencies hold the load's own waiting. Free \
              cores for the load, or bind it and the server to cores of their own.",
-            figures::percent(share)
+                figures::percent(share)
+            ),
         ),
-        Bottleneck::Late { p99, is_in_median } => format!(
-            "The load itself sent requests late (1 % of them by {} or more), and that is in {}: they are not the \
+        Bottleneck::Late { p99, is_in_median } => (
+            CaveatCode::LoadLate,
+            format!(
+                "The load itself sent requests late (1 % of them by {} or more), and that is in {}: they are not the \
              server's alone. Ask for a lower rate, or give the load more: {more}",
-            figures::duration(p99),
-            if is_in_median { "the latencies" } else { "the longest latencies" }
+                figures::duration(p99),
+                if is_in_median { "the latencies" } else { "the longest latencies" }
+            ),
         ),
-        Bottleneck::System { refused } => format!(
-            "This machine refused the load's own connections {} (no local port, descriptor or memory was left): \
+        Bottleneck::System { refused } => (
+            CaveatCode::LoadLimited,
+            format!(
+                "This machine refused the load's own connections {} (no local port, descriptor or memory was left): \
              the server can do at least {reached} answers per second, and the latencies hold the load's own \
              waiting. Keep connections instead of opening new ones, or load from several addresses.",
-            figures::counted(refused, "time")
+                figures::counted(refused, "time")
+            ),
         ),
-        Bottleneck::Connections { arrivals } => format!(
-            "All {} were busy when {} came due. Their waiting is in the latencies. Where the server is to be \
+        Bottleneck::Connections { arrivals } => (
+            CaveatCode::ConnectionsBusy,
+            format!(
+                "All {} were busy when {} came due. Their waiting is in the latencies. Where the server is to be \
              given more at a time, give more connections (-c); where it is not, this is what its users would see.",
-            figures::counted(plan.pace.connections() as u64, "connection"),
-            figures::counted(arrivals, "request")
+                figures::counted(plan.pace.connections() as u64, "connection"),
+                figures::counted(arrivals, "request")
+            ),
         ),
-    }
+    };
+    code.says(text)
 }
 
 /// Whether the rate of this run says nothing about the server but that it can do that much. Without one good answer
@@ -99,7 +122,7 @@ pub(crate) fn is_own_limit(run: &Run) -> bool {
 }
 
 /// What a closed loop left out, in words.
-pub(crate) fn omission(run: &Run) -> Option<String> {
+pub(crate) fn omission(run: &Run) -> Option<Caveat> {
     let omitted = run.omitted.as_ref()?;
     let stalled = match longest(&run.stalls, 1).first() {
         Some(stall) => format!(
@@ -109,14 +132,14 @@ pub(crate) fn omission(run: &Run) -> Option<String> {
         ),
         None => String::new(),
     };
-    Some(format!(
+    Some(CaveatCode::Omission.says(format!(
         "A closed loop asks nothing while it waits: {stalled}{} that would have come in that time were never \
          sent. The p99 of {} leaves them out; with them it is {} (worked out, not measured: an open loop, -r RATE, \
          measures it).",
         figures::counted(omitted.requests, "request"),
         figures::duration(run.total.latency.at(0.99)),
         figures::duration(omitted.corrected.at(0.99))
-    ))
+    )))
 }
 
 /// What came instead of good answers in all runs together, in words: statuses, then faults.
@@ -155,12 +178,12 @@ fn status_list(total: &Tally) -> String {
 }
 
 /// Stolen time, where it is worth a word.
-pub(crate) fn steal(share: Option<f64>) -> Option<String> {
+pub(crate) fn steal(share: Option<f64>) -> Option<Caveat> {
     let share = share.filter(|share| *share > STEAL_WORTH_A_WORD)?;
-    Some(format!(
+    Some(CaveatCode::Steal.says(format!(
         "{} of this machine's time was taken by others on its host meanwhile (steal): latencies hold that too.",
         figures::percent(share)
-    ))
+    )))
 }
 
 fn more_threads(plan: &Plan) -> String {
@@ -216,7 +239,7 @@ fn unexpected(run: &Run) -> Option<String> {
 }
 
 /// Why a run was over before its time.
-pub(crate) fn end(plan: &Plan, run: &Run) -> Option<String> {
+pub(crate) fn end(plan: &Plan, run: &Run) -> Option<Caveat> {
     match &run.end {
         End::Time | End::Requests | End::Narrow => None,
         End::Interrupted => {
@@ -227,14 +250,17 @@ pub(crate) fn end(plan: &Plan, run: &Run) -> Option<String> {
                 }
                 _ => String::new(),
             };
-            Some(format!("It was broken off after {}{wanted}.", figures::duration(run.elapsed)))
+            let text = format!("It was broken off after {}{wanted}.", figures::duration(run.elapsed));
+            Some(CaveatCode::BrokenOff.says(text))
         }
-        End::Hopeless(why) => Some(format!(
+        End::Hopeless(why) => Some(CaveatCode::GivenUp.says(format!(
             "It was given up after {}, since nothing but failures came: {}.",
             figures::duration(run.elapsed),
             secrets::hide(&figures::visible(why)).trim_end_matches('.')
-        )),
-        End::OneStatus { .. } => run.end.given_up().map(|why| format!("It was given up: {why}.")),
+        ))),
+        End::OneStatus { .. } => {
+            run.end.given_up().map(|why| CaveatCode::GivenUp.says(format!("It was given up: {why}.")))
+        }
     }
 }
 

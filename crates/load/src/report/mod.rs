@@ -20,6 +20,7 @@ mod tests;
 mod text;
 mod text_plot;
 
+use crate::caveat::Caveat;
 use crate::collection::CollectionRun;
 use crate::compare::Comparison;
 use crate::measure::Machine;
@@ -53,7 +54,7 @@ pub struct Report {
     /// What was found.
     pub findings: Findings,
     /// What a reader must know that is not said with the findings.
-    pub caveats: Vec<String>,
+    pub caveats: Vec<Caveat>,
 }
 
 /// What was found.

@@ -204,3 +204,21 @@ fn check_tags(name: &str, page: &str) {
     }
     assert!(open.is_empty(), "{name}: {open:?}");
 }
+
+#[test]
+fn a_server_that_is_far_behind_is_told_its_own_rate_and_that_nothing_due_in_time_was_answered() {
+    let shown = text(&sample::overloaded(), false, 120);
+    let lead = "480 good answers per second of 4,800 asked for, all to requests that were due before the measured time";
+    assert!(shown.replace('\n', " ").contains(lead), "{shown}");
+    assert!(!shown.contains("Not one good answer"), "{shown}");
+}
+
+#[test]
+fn caveats_have_codes_for_programs() {
+    for (name, report) in sample::reports() {
+        let reported = json(&report);
+        let caveats = reported["caveats"].as_array().unwrap();
+        assert!(caveats.iter().any(|caveat| caveat["code"] == "few_cores"), "{name}: {caveats:?}");
+        assert!(caveats.iter().all(|caveat| caveat["text"].is_string()), "{name}: {caveats:?}");
+    }
+}

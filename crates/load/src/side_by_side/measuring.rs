@@ -11,6 +11,7 @@ use super::SideBySideError;
 use super::budget::{self, Times, Wanted};
 use super::settings::Settings;
 use super::stacks::Stack;
+use crate::caveat::{Caveat, CaveatCode};
 use crate::compare::{self, Comparison, Metric, Target};
 use crate::measure;
 use crate::plan::{Arrivals, Pace, Phase, Plan, Request, Reuse, Spacing, Timeouts, Until};
@@ -35,9 +36,6 @@ const OFFERED_SHARE: f64 = 0.5;
 
 /// From so many times the wanted time on it is said how long it took.
 const OVERRUN_REPORTED: f64 = 1.1;
-
-/// What a comparison says that knows the answers by their size alone.
-const OTHER_SIZES: &str = "differ in size, heads included";
 
 /// What measurements are made with.
 #[derive(Debug)]
@@ -130,7 +128,7 @@ impl<'a> Bench<'a> {
             Err(reason) => caveats.push(reason),
         }
         // Heads may differ in what does not count; the bodies were compared byte for byte before.
-        comparison.caveats.retain(|caveat| !caveat.contains(OTHER_SIZES));
+        comparison.caveats.retain(|caveat| caveat.code != CaveatCode::SizesDiffer);
         Ok(Measured { comparison, at_same_load, caveats })
     }
 
@@ -250,7 +248,7 @@ fn requests(stack: &Stack, paths: &[String]) -> Vec<Request> {
     paths.iter().map(|path| stack.request(path)).collect()
 }
 
-/// The lowest rate of the control and onehop, medians over the rounds.
+/// The lowest rate of the control and onehop.
 fn slowest(comparison: &Comparison) -> Option<f64> {
     let row = comparison.rows.iter().find(|row| row.metric == Metric::Rate && row.test == 1)?;
     Some(row.control_value.min(row.test_value)).filter(|rate| rate.is_finite())
@@ -275,12 +273,12 @@ fn merged(full: Vec<compare::Row>, latencies: Vec<compare::Row>) -> Vec<compare:
 }
 
 /// What is said of both comparisons once, the rest with the one of which it is said.
-fn distinguished(full: Vec<String>, latencies: Vec<String>) -> Vec<String> {
-    let (of_both, of_full): (Vec<String>, Vec<String>) =
+fn distinguished(full: Vec<Caveat>, latencies: Vec<Caveat>) -> Vec<Caveat> {
+    let (of_both, of_full): (Vec<Caveat>, Vec<Caveat>) =
         full.into_iter().partition(|caveat| latencies.contains(caveat));
     let of_latencies = latencies.into_iter().filter(|caveat| !of_both.contains(caveat));
-    let of_latencies: Vec<String> = of_latencies.map(|caveat| format!("of latencies: {caveat}")).collect();
-    let of_full = of_full.into_iter().map(|caveat| format!("at full load: {caveat}"));
+    let of_latencies: Vec<Caveat> = of_latencies.map(|caveat| caveat.of("of latencies")).collect();
+    let of_full = of_full.into_iter().map(|caveat| caveat.of("at full load"));
     of_full.chain(of_latencies).chain(of_both).collect()
 }
 
@@ -324,9 +322,10 @@ mod tests {
 
     #[test]
     fn a_caveat_says_of_which_comparison_it_is() {
-        let list = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        let list = |words: &[&str]| words.iter().map(|word| CaveatCode::Note.says(*word)).collect::<Vec<_>>();
+        let distinguished = distinguished(list(&["few cores", "a"]), list(&["few cores", "b"]));
         assert_eq!(
-            distinguished(list(&["few cores", "a"]), list(&["few cores", "b"])),
+            distinguished.iter().map(ToString::to_string).collect::<Vec<_>>(),
             ["at full load: a", "of latencies: b", "few cores"]
         );
     }

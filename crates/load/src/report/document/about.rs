@@ -2,35 +2,33 @@
 //!
 //! Owns that no caveat is lost and none is told twice.
 
-use super::comparison::given;
 use super::{Block, Document};
+use crate::caveat::{Caveat, CaveatCode};
 use crate::report::{Report, caveats, figures, secrets};
 
 /// The name of the part that holds what must be known before the figures are believed.
 pub(super) const CAVEATS: &str = "What to know before believing this";
 
 impl Document {
-    /// Adds to the caveats; those that are there already are not told again.
-    pub(super) fn caveats(&mut self, reported: Vec<String>) {
+    /// A caveat that is so grave that it stands before the figures. It is not told again among the others.
+    pub(super) fn warn(&mut self, caveat: &Caveat) {
+        self.warning(caveat.to_string());
+        self.warned.push(caveat.clone());
+    }
+
+    /// Adds to the caveats; those that are there already, or stand before the figures, are not told again.
+    pub(super) fn caveats(&mut self, reported: Vec<Caveat>) {
         let place = self.blocks.iter().position(|block| *block == Block::Heading(CAVEATS.to_owned()));
         let mut items = match place.and_then(|place| self.blocks.get_mut(place + 1)) {
             Some(Block::Items(items)) => std::mem::take(items),
             _ => Vec::new(),
         };
-        let warned: Vec<String> = self
-            .blocks
-            .iter()
-            .filter_map(|block| match block {
-                Block::Warning(text) => Some(text.clone()),
-                _ => None,
-            })
-            .collect();
-        for one in reported {
-            let one = figures::sentence(&one);
-            if !items.contains(&one)
-                && !warned.iter().any(|warned| one.ends_with(warned))
-                && !one.trim().is_empty()
-            {
+        let is_warned = |one: &Caveat| {
+            self.warned.iter().any(|warned| (warned.code, &warned.text) == (one.code, &one.text))
+        };
+        for one in reported.iter().filter(|one| !is_warned(one)) {
+            let one = figures::sentence(&secrets::hide(&figures::visible(&one.to_string())));
+            if !items.contains(&one) && !one.trim().is_empty() {
                 items.push(one);
             }
         }
@@ -44,8 +42,13 @@ impl Document {
     }
 }
 
+/// Notes of a code.
+pub(super) fn noted(code: CaveatCode, texts: &[String]) -> Vec<Caveat> {
+    texts.iter().map(|text| code.says(text)).collect()
+}
+
 pub(super) fn write(report: &Report, document: &mut Document) {
-    let mut reported = given(&report.caveats);
+    let mut reported = report.caveats.clone();
     reported.extend(caveats::steal(report.steal));
     document.caveats(reported);
     let machine = &report.machine;

@@ -2,8 +2,9 @@
 //!
 //! Owns that table and the complaints. Never counts a failed request's time among the latencies.
 
-use super::comparison::given;
+use super::about::noted;
 use super::{Block, Cell, Document, Table, failures};
+use crate::caveat::CaveatCode;
 use crate::collection::CollectionRun;
 use crate::latency::Latencies;
 use crate::report::plot::{Bar, Plot};
@@ -34,9 +35,10 @@ pub(super) fn write(run: &CollectionRun, document: &mut Document) {
     complaints(run, document);
     document.plot(Plot::bars(bars(run)));
     document.plot(Plot::percentiles([("all requests".to_owned(), &run.latency)]));
-    let mut reported = given(&run.caveats);
+    let mut reported = noted(CaveatCode::Note, &run.caveats);
     if run.is_interrupted {
-        reported.insert(0, "It was broken off: not all iterations were made.".to_owned());
+        let text = "It was broken off: not all iterations were made.";
+        reported.insert(0, CaveatCode::BrokenOff.says(text));
     }
     document.caveats(reported);
 }

@@ -24,7 +24,7 @@ pub(super) fn write(comparison: &Comparison, document: &mut Document) {
     figures(comparison, true, document);
     spread("Latency of all unmarked samples together", comparison, document);
     marked(comparison, document);
-    document.caveats(given(&comparison.caveats));
+    document.caveats(comparison.caveats.clone());
 }
 
 /// Tables and pictures of a comparison's rows, without its caveats.
@@ -180,9 +180,9 @@ fn value(comparison: &Comparison, row: &Row, target: usize) -> String {
     }
 }
 
-/// Caveats of others as they may be shown.
-pub(super) fn given(caveats: &[String]) -> Vec<String> {
-    caveats.iter().map(|caveat| secrets::hide(&figures::visible(caveat))).collect()
+/// Sentences of others as they may be shown.
+pub(super) fn given(texts: &[String]) -> Vec<String> {
+    texts.iter().map(|text| secrets::hide(&figures::visible(text))).collect()
 }
 
 /// An target's name as it may be shown.

@@ -151,7 +151,7 @@ fn result(load: &Load, document: &mut Document) {
         .collect();
     let failed: u64 = load.runs.iter().map(|run| run.total.requests() - run.total.good).sum();
     if let Some((run, bottleneck)) = limited.first() {
-        document.warning(caveats::limit(&load.plan, run, *bottleneck));
+        document.warn(&caveats::limit(&load.plan, run, *bottleneck));
         if failed > 0 {
             document.warning(format!(
                 "{} had no good answer: {}.",
@@ -174,7 +174,7 @@ fn result(load: &Load, document: &mut Document) {
         };
         document.warning(format!("Not one good answer{came}."));
         if let Some(why) = load.runs.iter().find_map(|run| caveats::end(&load.plan, run)) {
-            document.warning(why);
+            document.warn(&why);
         }
         return;
     }
@@ -194,7 +194,7 @@ fn result(load: &Load, document: &mut Document) {
     ));
     // A p99 that hides a stall is not told without what it hides.
     if let Some(hidden) = load.runs.iter().find_map(caveats::omission) {
-        document.warning(hidden);
+        document.warn(&hidden);
     }
 }
 

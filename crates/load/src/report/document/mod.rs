@@ -15,6 +15,7 @@ mod sweep;
 use super::figures;
 use super::plot::Plot;
 use super::{Findings, Report};
+use crate::caveat::Caveat;
 
 /// All that is said.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,6 +24,8 @@ pub(crate) struct Document {
     pub(crate) title: String,
     /// What is said, in order.
     pub(crate) blocks: Vec<Block>,
+    /// Caveats that stand before the figures.
+    warned: Vec<Caveat>,
 }
 
 /// A piece of the document.
@@ -96,7 +99,7 @@ pub(crate) enum Tone {
 impl Document {
     /// Everything that a report says.
     pub(crate) fn of(report: &Report) -> Document {
-        let mut document = Document { title: String::new(), blocks: Vec::new() };
+        let mut document = Document { title: String::new(), blocks: Vec::new(), warned: Vec::new() };
         match &report.findings {
             Findings::Loads(loads) => match loads.as_slice() {
                 [load] => load::write(load, &mut document),

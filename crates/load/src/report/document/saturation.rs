@@ -2,8 +2,9 @@
 //!
 //! Owns the curve's table. Never names a rate that was not confirmed, and says when it is only a lower bound.
 
-use super::comparison::given;
+use super::about::noted;
 use super::{Cell, Document, Table, Tone, failures};
+use crate::caveat::CaveatCode;
 use crate::report::plot::{Against, Plot, Under};
 use crate::report::{caveats, figures};
 use crate::saturation::Saturation;
@@ -35,7 +36,7 @@ pub(super) fn write(saturation: &Saturation, document: &mut Document) {
     }
     document.table(points(saturation));
     document.plot(against(saturation));
-    document.caveats(given(&saturation.caveats));
+    document.caveats(noted(CaveatCode::Search, &saturation.caveats));
 }
 
 fn points(saturation: &Saturation) -> Table {

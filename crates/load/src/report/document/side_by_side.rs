@@ -3,8 +3,10 @@
 //! Owns the story: what was found, how it runs, whether the answers are the same, what each request costs, how that was
 //! measured and what was not. Never claims a saving where answers differ or an interval does not carry it.
 
+use super::about::noted;
 use super::comparison::{self, given, metric_value, target};
 use super::{Block, Document};
+use crate::caveat::CaveatCode;
 use crate::compare::{Comparison, Metric, Row};
 use crate::report::{figures, secrets};
 use crate::side_by_side::{Compared, SideBySide};
@@ -67,9 +69,9 @@ pub(super) fn write(side_by_side: &SideBySide, document: &mut Document) {
         document.heading("How it was measured");
         document.paragraph(comparison::how(&figures.settings));
     }
-    let mut reported = given(&side_by_side.caveats);
-    reported.extend(side_by_side.comparison.iter().flat_map(|figures| given(&figures.caveats)));
-    reported.extend(not_measured(side_by_side));
+    let mut reported = noted(CaveatCode::Note, &side_by_side.caveats);
+    reported.extend(side_by_side.comparison.iter().flat_map(|figures| figures.caveats.clone()));
+    reported.extend(noted(CaveatCode::Note, &not_measured(side_by_side)));
     document.caveats(reported);
 }
 

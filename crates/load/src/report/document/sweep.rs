@@ -34,7 +34,7 @@ pub(super) fn write(loads: &[Load], document: &mut Document) {
     let mut reported = Vec::new();
     for load in loads {
         let name = caveats::step_name(&load.plan);
-        reported.extend(caveats::of_load(load).into_iter().map(|words| format!("With {name}: {words}")));
+        reported.extend(caveats::of_load(load).into_iter().map(|caveat| caveat.of(&format!("With {name}"))));
     }
     document.caveats(reported);
 }

@@ -5,11 +5,13 @@
 use serde_json::{Value, json};
 
 use super::run::{self, seconds};
+use crate::caveat::{Caveat, CaveatCode};
 use crate::collection::CollectionRun;
 use crate::compare::{Comparison, Mark, Metric, Row, Sample, Settings};
 use crate::measure::Usage;
 use crate::plan::Reuse;
-use crate::report::{Findings, Load, caveats, figures, secrets};
+use crate::report::caveats::step_name;
+use crate::report::{Findings, Load, figures, secrets};
 use crate::saturation::Saturation;
 use crate::side_by_side::SideBySide;
 use crate::statistics::Verdict;
@@ -29,9 +31,24 @@ fn hidden(texts: &[String]) -> Vec<String> {
     texts.iter().map(|text| secrets::hide(text)).collect()
 }
 
+/// Code and text of each; `of` says what it is said of, where there are several.
+pub(super) fn caveats(caveats: &[Caveat]) -> Vec<Value> {
+    caveats
+        .iter()
+        .map(|caveat| {
+            let of = (!caveat.of.is_empty()).then(|| secrets::hide(&caveat.of));
+            json!({ "code": caveat.code.name(), "of": of, "text": secrets::hide(&caveat.text) })
+        })
+        .collect()
+}
+
+fn noted(code: CaveatCode, texts: &[String]) -> Vec<Value> {
+    caveats(&texts.iter().map(|text| code.says(text)).collect::<Vec<_>>())
+}
+
 fn load(load: &Load) -> Value {
     json!({
-        "step": caveats::step_name(&load.plan),
+        "step": step_name(&load.plan),
         "plan": run::plan(&load.plan),
         "runs": load.runs.iter().map(|one| run::run(one, Some(&load.plan))).collect::<Vec<_>>(),
         "disagreements": hidden(&load.disagreements),
@@ -45,7 +62,7 @@ fn comparison(found: &Comparison) -> Value {
         "settings": settings(&found.settings),
         "rows": found.rows.iter().map(|one| row(one, &targets)).collect::<Vec<_>>(),
         "samples": found.samples.iter().map(|one| sample(one, &targets)).collect::<Vec<_>>(),
-        "caveats": hidden(&found.caveats),
+        "caveats": caveats(&found.caveats),
     })
 }
 
@@ -168,7 +185,7 @@ fn saturation(found: &Saturation) -> Value {
         "best_per_second": found.best,
         "load_was_the_limit": found.load_was_the_limit,
         "points": points.collect::<Vec<_>>(),
-        "caveats": hidden(&found.caveats),
+        "caveats": noted(CaveatCode::Search, &found.caveats),
     })
 }
 
@@ -194,7 +211,7 @@ fn collection(found: &CollectionRun) -> Value {
         "requests": requests.collect::<Vec<_>>(),
         "latency": run::latency(&found.latency),
         "is_interrupted": found.is_interrupted,
-        "caveats": hidden(&found.caveats),
+        "caveats": noted(CaveatCode::Note, &found.caveats),
     })
 }
 
@@ -216,6 +233,6 @@ fn side_by_side(found: &SideBySide) -> Value {
         "comparison": found.comparison.as_ref().map(comparison),
         "at_same_load": found.at_same_load.as_ref().map(comparison),
         "own_figures": hidden(&found.own_figures),
-        "caveats": hidden(&found.caveats),
+        "caveats": noted(CaveatCode::Note, &found.caveats),
     })
 }

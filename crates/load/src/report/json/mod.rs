@@ -11,14 +11,14 @@ use serde_json::{Value, json};
 use super::{Report, caveats, secrets};
 
 /// Grows when a field changes its meaning or goes; new fields do not count.
-const SCHEMA: u64 = 1;
+const SCHEMA: u64 = 2;
 
 /// The report as JSON.
 pub fn json(report: &Report) -> Value {
     let (kind, findings) = findings::of(&report.findings);
     let versions = report.versions.iter().map(|(name, version)| json!({ "name": name, "version": version }));
     let machine = &report.machine;
-    let mut reported: Vec<String> = report.caveats.iter().map(|caveat| secrets::hide(caveat)).collect();
+    let mut reported = report.caveats.clone();
     reported.extend(caveats::steal(report.steal));
     json!({
         "schema": SCHEMA,
@@ -38,7 +38,7 @@ pub fn json(report: &Report) -> Value {
         },
         "steal_share": report.steal,
         "versions": versions.collect::<Vec<_>>(),
-        "caveats": reported,
+        "caveats": findings::caveats(&reported),
         kind: findings,
     })
 }

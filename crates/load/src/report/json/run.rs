@@ -121,7 +121,7 @@ pub(super) fn run(run: &Run, plan: Option<&Plan>) -> Value {
         "generator": generator(run),
         "end": end,
         "end_reason": end_reason,
-        "caveats": plan.map(|plan| caveats::of_run(plan, run)).unwrap_or_default(),
+        "caveats": plan.map(|plan| super::findings::caveats(&caveats::of_run(plan, run))).unwrap_or_default(),
     })
 }
 

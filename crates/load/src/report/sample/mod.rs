@@ -10,6 +10,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, SystemTime};
 
 use super::{Findings, Load, Report};
+use crate::caveat::CaveatCode;
 use crate::collection::{CollectionRun, RequestFigures};
 use crate::latency::Latencies;
 use crate::measure::Machine;
@@ -59,7 +60,7 @@ pub fn report(findings: Findings) -> Report {
         steal: Some(0.012),
         versions: vec![("nginx".to_owned(), "1.22.1".to_owned()), ("node".to_owned(), "v20.19.2".to_owned())],
         findings,
-        caveats: vec!["Few cores: the load and the server share 4.".to_owned()],
+        caveats: vec![CaveatCode::FewCores.says("Few cores: the load and the server share 4.")],
     }
 }
 
@@ -239,6 +240,18 @@ fn failed() -> Load {
     seen.generator.bottleneck = Some(Bottleneck::Thread { share: 0.99 });
     seen.end = End::Hopeless("connection refused by 127.0.0.1:3000, 524 times in a row".to_owned());
     Load { plan: plan(64), runs: vec![seen], disagreements: Vec::new() }
+}
+
+/// A server that gets ten times what it can do: all that it answered was due before the measured time.
+#[cfg(test)]
+pub(crate) fn overloaded() -> Report {
+    let mut seen = run(0.0, 10.0, 290.0, 0.1);
+    seen.completed = 4800;
+    seen.total.failures = Failures { unsent: 48_000, ..Failures::default() };
+    let phases = vec![Phase { from: 4800.0, to: 4800.0, length: Duration::from_secs(10) }];
+    let pace = Pace::Open { connections: 64, arrivals: Arrivals { spacing: Spacing::Constant, phases } };
+    let load = Load { plan: Plan { pace, ..plan(64) }, runs: vec![seen], disagreements: Vec::new() };
+    report(Findings::Loads(vec![load]))
 }
 
 fn sweep() -> Vec<Load> {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::run;
+use crate::caveat::CaveatCode;
 use crate::compare::{Comparison, Mark, Metric, Row, Sample, Settings};
 use crate::measure::Usage;
 use crate::outcome::Bottleneck;
@@ -108,7 +109,10 @@ pub(super) fn comparison() -> Comparison {
         samples: samples(2),
         rows: rows(),
         settings: settings(),
-        caveats: vec!["Processes of `nginx + node` were found by who listens on port 8080.".to_owned()],
+        caveats: vec![
+            CaveatCode::RanAlready
+                .says("Processes of `nginx + node` were found by who listens on port 8080."),
+        ],
     }
 }
 

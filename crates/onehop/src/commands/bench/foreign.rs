@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use clap::Parser as _;
+use onehop_load::caveat::CaveatCode;
 use onehop_load::foreign::{self, Body, Options, Tool};
 use onehop_load::measure::Start;
 use onehop_load::measure::{self, Server};
@@ -40,7 +41,7 @@ pub(super) fn foreign(tool: Tool, words: &[String]) -> Result<(), Failure> {
     }
     let mut plan = plan(&asked, &own)?;
     let mut session = Session::begin(&own.output)?;
-    session.caveats.extend(asked.notes.iter().cloned());
+    session.caveats.extend(asked.notes.iter().map(|note| CaveatCode::OtherTool.says(note)));
     // It lives until the end of the measurement.
     let _server = match &asked.start {
         Some(words) => Some(start(words, &mut plan, &mut session)?),

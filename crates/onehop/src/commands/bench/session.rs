@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
+use onehop_load::caveat::{Caveat, CaveatCode};
 use onehop_load::measure::{self, Machine, StealMeter};
 use onehop_load::progress::{Observer, Progress};
 use onehop_load::report::{self, Findings, Live, Report};
@@ -27,7 +28,7 @@ pub(crate) struct Session {
     /// Programs that take part, and their versions.
     pub(crate) versions: Vec<(String, String)>,
     /// What a reader must know beside the findings.
-    pub(crate) caveats: Vec<String>,
+    pub(crate) caveats: Vec<Caveat>,
 }
 
 /// Who watches.
@@ -48,7 +49,8 @@ impl Session {
         let mut caveats = machine.caveats();
         if cfg!(debug_assertions) {
             caveats.push(
-                "this onehop was built for debugging: its own figures, as a server, mean nothing".to_owned(),
+                CaveatCode::DebugBuild
+                    .says("this onehop was built for debugging: its own figures, as a server, mean nothing"),
             );
         }
         Ok(Session {
