@@ -9,7 +9,7 @@ use std::time::Duration;
 use onehop_load::engine;
 use onehop_load::measure::Usage;
 use onehop_load::measure::{self, Meter, Tree};
-use onehop_load::outcome::{Bottleneck, End, Run};
+use onehop_load::outcome::{Bottleneck, Run};
 use onehop_load::plan::{Expect, Pace, Plan, Request, Reuse, Timeouts, Until};
 
 use crate::Outcome;

@@ -21,7 +21,7 @@ use crate::steps::Skip;
 use crate::{Outcome, ground, install};
 
 use super::interrupt;
-use super::report::write_result;
+use super::report::{without_places, write_result};
 use figures::{Measured, When};
 use plan::{ARMS, Arm, CASES, Case, Plan};
 use world::{Shared, World};
@@ -223,7 +223,7 @@ fn keep(wanted: &Wanted, shared: &Shared, rows: &[Measured], mut tables: String)
         "rows": rows.iter().map(Measured::json).collect::<Vec<_>>(),
     });
     let path = write_result(&name, wanted.smoke, &value)?;
-    std::fs::write(path.with_extension("txt"), tables)?;
+    std::fs::write(path.with_extension("txt"), without_places(&tables))?;
     println!("\nwritten to {}, the tables beside it", path.display());
     let failed = rows.iter().filter(|row| !row.errors().is_empty()).count();
     if failed > 0 {
