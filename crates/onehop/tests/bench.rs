@@ -216,6 +216,9 @@ fn commands_of_other_tools_work_as_they_stand() {
         &["ab", "-n", "20", "-c", "2", &url],
         &["autocannon", "-c", "4", "-d", "1", "-l", "--no-progress", "--runs", "1", &server.address],
         &["autocannon", "-a", "100", "-c", "4", &url],
+        &["oha", "-n", "50", "-c", "4", "--no-tui", &url],
+        &["hey", "-n", "50", "-c", "4", "-disable-keepalive", &url],
+        &["k6", "run", "--vus", "2", "--iterations", "20", "--quiet", &url],
     ] {
         let finished = bench_in(folder.path(), arguments);
         assert_eq!(finished.code, Some(0), "{arguments:?}: {}{}", finished.stdout, finished.stderr);

@@ -1,12 +1,13 @@
-//! The command lines of wrk, ab and autocannon, so that a command from elsewhere works as it stands.
+//! The command lines of wrk, ab, autocannon, oha, hey and k6, so that a command from elsewhere works as it stands.
 //!
-//! Pure: words in, what they ask for out. Owns the three tools' options, with their own defaults. Never takes an
+//! Pure: words in, what they ask for out. Owns these tools' options, with their own defaults. Never takes an
 //! option for another, and never drops one in silence that would change the figures: it is an error that says what
 //! to do instead, or a note. Reads no file and opens no connection; whoever called does.
 
 mod ab;
 mod autocannon;
 mod options;
+mod table;
 mod wrk;
 
 use std::path::PathBuf;
@@ -23,6 +24,12 @@ pub enum Tool {
     Ab,
     /// autocannon 8.
     Autocannon,
+    /// oha 1.
+    Oha,
+    /// hey 0.1.
+    Hey,
+    /// k6, with a URL in the place of its script.
+    K6,
 }
 
 /// What such a command asks for.
@@ -92,6 +99,7 @@ pub fn read(tool: Tool, words: &[String], port: Option<u16>) -> Result<Options, 
         Tool::Wrk => wrk::read(words),
         Tool::Ab => ab::read(words),
         Tool::Autocannon => autocannon::read(words, port),
+        Tool::Oha | Tool::Hey | Tool::K6 => table::read(tool, words),
     }?;
     for url in &asked.urls {
         if url.to_ascii_lowercase().starts_with("https://") {
@@ -110,6 +118,9 @@ impl Tool {
             Tool::Wrk => "wrk",
             Tool::Ab => "ab",
             Tool::Autocannon => "autocannon",
+            Tool::Oha => "oha",
+            Tool::Hey => "hey",
+            Tool::K6 => "k6",
         }
     }
 
@@ -167,7 +178,7 @@ mod tests {
     #[test]
     fn no_words_make_it_panic() {
         let odd = ["-", "--", "-c", "-c=", "--=", "---", "[", "]", "-W", "é", "-é", "", "--html", "-H", ":"];
-        for tool in [Tool::Wrk, Tool::Ab, Tool::Autocannon] {
+        for tool in [Tool::Wrk, Tool::Ab, Tool::Autocannon, Tool::Oha, Tool::Hey, Tool::K6] {
             for first in odd {
                 for second in odd {
                     let words = [first.to_owned(), second.to_owned(), "http://a/".to_owned()];

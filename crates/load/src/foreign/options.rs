@@ -1,6 +1,6 @@
 //! The words of a command line taken apart: options, their values, what else there is.
 //!
-//! Owns the grammar that the three tools share (`-c 10`, `-c10`, `-lk`, `--name value`, `--name=value`, `--`).
+//! Owns the grammar that the tools share (`-c 10`, `-c10`, `-lk`, `--name value`, `--name=value`, `--`).
 //! Knows no option by itself: each tool hands in its table.
 
 use super::{ForeignError, Options, Tool};
@@ -94,7 +94,7 @@ pub(super) fn take(tool: Tool, words: &[String], table: &[Spec]) -> Result<Taken
     Ok(taken)
 }
 
-/// `-lk`, `-c10`, `-c 10`; autocannon has `-c=10` too.
+/// `-lk`, `-c10`, `-c 10`; autocannon and hey have `-c=10` too.
 fn take_letters(
     tool: Tool,
     letters: &str,
@@ -111,7 +111,8 @@ fn take_letters(
             continue;
         }
         let glued = left.as_str();
-        let glued = if tool == Tool::Autocannon { glued.trim_start_matches('=') } else { glued };
+        let has_equals = matches!(tool, Tool::Autocannon | Tool::Hey);
+        let glued = if has_equals { glued.trim_start_matches('=') } else { glued };
         let value = match glued {
             "" => rest.next().ok_or_else(|| tool.wrong(format!("-{letter} needs a value")))?.clone(),
             glued => glued.to_owned(),

@@ -14,7 +14,7 @@ use onehop_load::quantity::{self, Rates};
 #[derive(Debug, Args)]
 #[command(
     about = "Measure a server, and say what may be concluded",
-    override_usage = "onehop bench [OPTIONS] URL…\n       onehop bench compare|max|collection|wrk|ab|autocannon …",
+    override_usage = "onehop bench [OPTIONS] URL…\n       onehop bench compare|max|collection|wrk|ab|autocannon|oha|hey|k6 …",
     long_about = "Measure a server, and say what may be concluded.\n\n\
         A URL is http://HOST:PORT/PATH, HOST:PORT/PATH, or :PORT/PATH and PORT/PATH on this machine. Of several, 3=URL is asked three times as \
         often as the others.\n\n\
@@ -49,6 +49,12 @@ pub(crate) enum BenchCommand {
     Ab(Foreign),
     #[command(about = "A load, asked for with the options of autocannon")]
     Autocannon(Foreign),
+    #[command(about = "A load, asked for with the options of oha")]
+    Oha(Foreign),
+    #[command(about = "A load, asked for with the options of hey")]
+    Hey(Foreign),
+    #[command(about = "A load, asked for with the options of k6, with a URL in the place of its script")]
+    K6(Foreign),
 }
 
 /// A load on one server.
@@ -332,10 +338,10 @@ pub(crate) struct Collection {
     pub(crate) output: Output,
 }
 
-/// `onehop bench wrk`, `ab` and `autocannon`
+/// `onehop bench wrk`, `ab`, `autocannon`, `oha`, `hey` and `k6`
 #[derive(Debug, Args)]
 #[command(
-    long_about = "A load, asked for with the options of wrk, ab or autocannon, so that a command from elsewhere works \
+    long_about = "A load, asked for with the options of wrk, ab, autocannon, oha, hey or k6, so that a command from elsewhere works \
         as it stands. What the tool has by default is the default here too; it is measured twice all the same \
         (--runs 1 for once). An option that would change the figures and is not done is an error that says what to \
         do instead.\n\n\

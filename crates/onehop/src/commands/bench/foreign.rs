@@ -1,4 +1,4 @@
-//! `onehop bench wrk|ab|autocannon`: commands of other tools, as they stand.
+//! `onehop bench wrk|ab|autocannon|oha|hey|k6`: commands of other tools, as they stand.
 
 use std::time::Duration;
 

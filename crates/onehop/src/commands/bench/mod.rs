@@ -31,5 +31,8 @@ pub(crate) fn bench(arguments: &Bench) -> Result<(), Failure> {
         Some(BenchCommand::Wrk(words)) => foreign::foreign(Tool::Wrk, &words.words),
         Some(BenchCommand::Ab(words)) => foreign::foreign(Tool::Ab, &words.words),
         Some(BenchCommand::Autocannon(words)) => foreign::foreign(Tool::Autocannon, &words.words),
+        Some(BenchCommand::Oha(words)) => foreign::foreign(Tool::Oha, &words.words),
+        Some(BenchCommand::Hey(words)) => foreign::foreign(Tool::Hey, &words.words),
+        Some(BenchCommand::K6(words)) => foreign::foreign(Tool::K6, &words.words),
     }
 }

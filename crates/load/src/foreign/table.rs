@@ -1,0 +1,364 @@
+//! oha, hey and k6: `oha -z 10s -c 100 http://localhost:8080/`, `hey -n 1000 -c 50 …`, `k6 run --vus 10 …`.
+//!
+//! Owns one table of their common flags with what each means; defaults are those of oha 1, hey 0.1 and k6 0.50. What
+//! would change the figures and is not done is an error that says what to do instead.
+
+use std::time::Duration;
+
+use super::options::{Spec, Takes, take};
+use super::{Body, ForeignError, Options, Tool};
+use crate::basic;
+use crate::plan::Reuse;
+
+/// A flag of some of the tools.
+struct Flag {
+    tools: &'static [Tool],
+    /// Its letter, where it has one.
+    letter: Option<char>,
+    long: &'static [&'static str],
+    means: Means,
+}
+
+/// What a flag means here.
+#[derive(Clone, Copy)]
+enum Means {
+    Requests,
+    Connections,
+    Time,
+    /// Requests per second of all connections together.
+    Rate,
+    /// Requests per second of each connection.
+    RateOfEach,
+    Method,
+    Field,
+    /// A header field of this name.
+    FieldOf(&'static str),
+    Text,
+    File,
+    Basic,
+    Timeout,
+    ConnectTimeout,
+    Socket,
+    NewConnections,
+    NoCompression,
+    Json,
+    /// `--output-format json`.
+    Format,
+    Quiet,
+    /// Nothing: about the tool's output, or done in any case.
+    Nothing,
+    /// The same, with a value.
+    NothingOfValue,
+    /// Done in another way: what to know.
+    Note(&'static str),
+    /// Not done: what to do instead. With a value, if `true`.
+    Refused(bool, &'static str),
+}
+
+use Means as M;
+use Tool::{Hey, K6, Oha};
+
+const fn flag(
+    tools: &'static [Tool],
+    letter: Option<char>,
+    long: &'static [&'static str],
+    means: Means,
+) -> Flag {
+    Flag { tools, letter, long, means }
+}
+
+const HTTP_2: &str = "only HTTP/1.1 is spoken; leave it out to measure that";
+const PROXY: &str = "proxies are not asked; measure the proxy itself by its URL";
+const REDIRECTS: &str = "redirects are not followed: name the URL that they lead to";
+const TLS: &str = "https is not spoken yet; measure the server's http address behind it";
+const STEPS: &str = "steps are `onehop bench -c 1,8,64 URL` (connections) and `onehop bench -r 100..1000 URL` (requests per second)";
+
+const FLAGS: &[Flag] = &[
+    flag(&[Oha, Hey], Some('n'), &[], M::Requests),
+    flag(&[Oha, Hey], Some('c'), &["connections"], M::Connections),
+    flag(&[Oha, Hey], Some('z'), &["duration"], M::Time),
+    flag(&[Oha], Some('q'), &["query-per-second", "qps"], M::Rate),
+    flag(&[Hey], Some('q'), &[], M::RateOfEach),
+    flag(&[Oha, Hey], Some('m'), &["method"], M::Method),
+    flag(&[Oha, Hey], Some('H'), &["header"], M::Field),
+    flag(&[Oha, Hey], Some('A'), &["accept"], M::FieldOf("Accept")),
+    flag(&[Oha, Hey], Some('T'), &["content-type"], M::FieldOf("Content-Type")),
+    flag(&[Hey], Some('U'), &[], M::FieldOf("User-Agent")),
+    flag(&[Oha, Hey], None, &["host"], M::FieldOf("Host")),
+    flag(&[Oha, Hey], Some('d'), &["body"], M::Text),
+    flag(&[Oha, Hey], Some('D'), &["body-path"], M::File),
+    flag(&[Oha, Hey], Some('a'), &["basic-auth"], M::Basic),
+    flag(&[Oha, Hey], Some('t'), &["timeout"], M::Timeout),
+    flag(&[Oha], None, &["connect-timeout"], M::ConnectTimeout),
+    flag(&[Oha], None, &["unix-socket"], M::Socket),
+    flag(&[Oha, Hey], None, &["disable-keepalive"], M::NewConnections),
+    flag(&[Oha, Hey], None, &["disable-compression"], M::NoCompression),
+    flag(&[Oha], Some('j'), &["json"], M::Json),
+    flag(&[Oha], None, &["output-format"], M::Format),
+    flag(&[Oha], None, &["no-tui"], M::Quiet),
+    flag(&[Oha], None, &["latency-correction", "disable-color", "insecure", "ipv4", "ipv6"], M::Nothing),
+    flag(&[Oha], Some('w'), &["wait-ongoing-requests-after-deadline"], M::Nothing),
+    flag(&[Oha], None, &["fps", "stats-success-breakdown"], M::NothingOfValue),
+    flag(&[Oha], Some('p'), &["http2-parallel"], M::Refused(true, HTTP_2)),
+    flag(&[Oha], None, &["http2"], M::Refused(false, HTTP_2)),
+    flag(&[Oha], None, &["http-version"], M::Refused(true, HTTP_2)),
+    flag(&[Hey], None, &["h2"], M::Refused(false, HTTP_2)),
+    flag(&[Oha, Hey], Some('x'), &["proxy"], M::Refused(true, PROXY)),
+    flag(&[Oha], Some('r'), &["redirect"], M::Refused(true, REDIRECTS)),
+    flag(&[Oha], None, &["cacert", "cert", "key"], M::Refused(true, TLS)),
+    flag(
+        &[Oha],
+        None,
+        &["rand-regex-url"],
+        M::Refused(false, "URLs at random are several URLs of `onehop bench`"),
+    ),
+    flag(
+        &[Oha],
+        None,
+        &["urls-from-file"],
+        M::Refused(false, "a list of URLs is `onehop bench collection FILE`"),
+    ),
+    flag(&[Oha], None, &["burst-delay", "burst-rate", "burst-duration"], M::Refused(true, STEPS)),
+    flag(&[Hey], None, &["disable-redirects"], M::Nothing),
+    flag(&[Hey], None, &["cpus"], M::NothingOfValue),
+    flag(
+        &[Hey],
+        Some('o'),
+        &[],
+        M::Refused(true, "`--json FILE` holds every percentile and the series over time"),
+    ),
+    flag(&[K6], Some('u'), &["vus"], M::Connections),
+    flag(&[K6], Some('d'), &["duration"], M::Time),
+    flag(&[K6], Some('i'), &["iterations"], M::Requests),
+    flag(&[K6], None, &["rps"], M::Rate),
+    flag(&[K6], Some('s'), &["stage"], M::Refused(true, STEPS)),
+    flag(&[K6], None, &["user-agent"], M::FieldOf("User-Agent")),
+    flag(&[K6], None, &["no-connection-reuse", "no-vu-connection-reuse"], M::NewConnections),
+    flag(&[K6], Some('q'), &["quiet"], M::Quiet),
+    flag(&[K6], None, &["no-summary", "no-color", "no-usage-report", "no-thresholds"], M::Nothing),
+    flag(&[K6], None, &["summary-trend-stats", "summary-time-unit", "tag"], M::NothingOfValue),
+    flag(&[K6], None, &["summary-export"], M::Note("`--json FILE` holds every figure")),
+    flag(
+        &[K6],
+        Some('o'),
+        &["out"],
+        M::Refused(true, "`--json FILE` holds every figure and the series over time"),
+    ),
+    flag(
+        &[K6],
+        Some('e'),
+        &["env"],
+        M::Refused(true, "it is for scripts, which are not run: name the URL itself"),
+    ),
+    flag(&[K6], None, &["http-debug"], M::Nothing),
+];
+
+/// The field that oha and hey send by themselves.
+const ENCODINGS: &str = "Accept-Encoding";
+/// hey's `-t 0` waits for ever; an hour is as long as a run.
+const TIMEOUT_OF_NONE: Duration = Duration::from_secs(3600);
+
+/// The keys of flags without a letter: places of the table, in a private area of Unicode.
+const KEYS_FROM: u32 = 0xE000;
+
+fn key(place: usize, flag: &Flag) -> char {
+    let private = u32::try_from(place).ok().and_then(|place| char::from_u32(KEYS_FROM + place));
+    flag.letter.or(private).unwrap_or(char::REPLACEMENT_CHARACTER)
+}
+
+fn takes(means: Means) -> Takes {
+    match means {
+        M::NewConnections | M::NoCompression | M::Json | M::Quiet | M::Nothing | M::Refused(false, _) => {
+            Takes::Nothing
+        }
+        _ => Takes::Value,
+    }
+}
+
+pub(super) fn read(tool: Tool, words: &[String]) -> Result<Options, ForeignError> {
+    let own = || FLAGS.iter().enumerate().filter(|(_, flag)| flag.tools.contains(&tool));
+    let specs: Vec<Spec> = own()
+        .map(|(place, flag)| Spec { key: key(place, flag), long: flag.long, takes: takes(flag.means) })
+        .collect();
+    let words: Vec<String> = words.iter().map(|word| long_dashes(tool, word, &specs)).collect();
+    let taken = take(tool, &words, &specs)?;
+    let mut asked = defaults(tool);
+    let (mut requests, mut rate_of_each) = (None, None);
+    for (key_of_flag, value) in taken.options {
+        let flag = own().find(|(place, flag)| key(*place, flag) == key_of_flag);
+        let Some((_, flag)) = flag else { continue };
+        match flag.means {
+            M::Requests => requests = Some(tool.count(letter(flag), &value)?),
+            M::RateOfEach => rate_of_each = Some(tool.count(letter(flag), &value)?),
+            _ => put(tool, flag, value, &mut asked)?,
+        }
+    }
+    // A number beside a time is what comes first with k6, and nothing with the others.
+    asked.requests = match (asked.time, requests) {
+        (Some(_), requests) => requests.filter(|_| tool == K6),
+        (None, requests) => requests.or(asked.requests),
+    };
+    if let Some(rate) = rate_of_each {
+        asked.rate = Some(rate.saturating_mul(asked.connections as u64) as f64);
+    }
+    if let Some(requests) = asked.requests {
+        asked.connections = asked.connections.min(usize::try_from(requests).unwrap_or(usize::MAX));
+    }
+    let mut plain = taken.plain;
+    plain.extend(taken.behind.unwrap_or_default());
+    if tool == K6 {
+        plain = of_script(plain)?;
+    }
+    tool.one_url(plain, &mut asked)?;
+    asked.ours = taken.ours;
+    Ok(asked)
+}
+
+fn defaults(tool: Tool) -> Options {
+    let mut asked = Options::nothing();
+    let encodings = match tool {
+        Oha => {
+            (asked.connections, asked.requests) = (50, Some(200));
+            "gzip, compress, deflate, br"
+        }
+        Hey => {
+            (asked.connections, asked.requests) = (50, Some(200));
+            asked.timeouts.response = Duration::from_secs(20);
+            "gzip"
+        }
+        _ => {
+            asked.requests = Some(1);
+            asked.timeouts.response = Duration::from_secs(60);
+            return asked;
+        }
+    };
+    asked.fields.push((ENCODINGS.to_owned(), encodings.to_owned()));
+    asked
+}
+
+/// hey's flags are those of Go: `-disable-keepalive` is `--disable-keepalive`.
+fn long_dashes(tool: Tool, word: &str, specs: &[Spec]) -> String {
+    let name = word.strip_prefix('-').map(|rest| rest.split('=').next().unwrap_or(rest));
+    match name {
+        Some(name) if tool == Hey && specs.iter().any(|spec| spec.long.contains(&name)) => format!("-{word}"),
+        _ => word.to_owned(),
+    }
+}
+
+/// `run URL`: k6 has a script there, which is not run.
+fn of_script(plain: Vec<String>) -> Result<Vec<String>, ForeignError> {
+    let plain: Vec<String> = plain.into_iter().skip_while(|word| word == "run").collect();
+    match plain.iter().find(|word| word.as_str() == "-" || word.ends_with(".js") || word.ends_with(".ts")) {
+        Some(script) if !script.contains("://") => Err(K6.wrong(format!(
+            "{script}: scripts are not run. Write the URL that it asks in its place; a method, headers and a body are \
+             -m, -H and -b of `onehop bench`, and requests in order are a file for `onehop bench collection`"
+        ))),
+        _ => Ok(plain),
+    }
+}
+
+fn letter(flag: &Flag) -> char {
+    flag.letter.unwrap_or('-')
+}
+
+fn put(tool: Tool, flag: &Flag, value: String, asked: &mut Options) -> Result<(), ForeignError> {
+    let name = match (flag.letter, flag.long.first()) {
+        (Some(letter), _) => format!("-{letter}"),
+        (None, long) => format!("--{}", long.copied().unwrap_or_default()),
+    };
+    match flag.means {
+        M::Connections => asked.connections = tool.size(letter(flag), &value)?,
+        M::Time => asked.time = Some(tool.time(letter(flag), &value)?),
+        M::Rate => asked.rate = Some(tool.count(letter(flag), &value)? as f64),
+        M::Method => asked.method = value,
+        M::Field => {
+            let field = tool.field(&value)?;
+            // Of what stands there already, only the tool's own default gives way.
+            if field.0.eq_ignore_ascii_case(ENCODINGS) {
+                asked.fields.retain(|(name, _)| name != ENCODINGS);
+            }
+            asked.fields.push(field);
+        }
+        M::FieldOf(field) => asked.fields.push((field.to_owned(), value)),
+        M::Text => asked.body = Some(Body::Text(value)),
+        M::File => asked.body = Some(Body::File(value.into())),
+        M::Basic => asked.fields.push(basic::authorization(&value)),
+        M::Timeout if value == "0" => asked.timeouts.response = TIMEOUT_OF_NONE,
+        M::Timeout => asked.timeouts.response = tool.time(letter(flag), &value)?,
+        M::ConnectTimeout => asked.timeouts.connect = tool.time(letter(flag), &value)?,
+        M::Socket => asked.socket = Some(value.into()),
+        M::NewConnections => asked.reuse = Reuse::New,
+        M::NoCompression => asked.fields.retain(|(name, _)| name != ENCODINGS),
+        M::Json => asked.is_json = true,
+        M::Format => asked.is_json = value == "json",
+        M::Quiet => asked.is_quiet = true,
+        M::Note(why) => asked.note(format!("{} {name}: {why}", tool.name())),
+        M::Refused(_, why) => return Err(tool.wrong(format!("{name}: {why}"))),
+        M::Requests | M::RateOfEach | M::Nothing | M::NothingOfValue => {}
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::foreign::tests::{read as read_line, refused};
+
+    #[test]
+    fn defaults_of_each_tool_hold() {
+        let url = "http://localhost:8080/";
+        for (tool, connections, requests, timeout) in [(Oha, 50, 200, 30), (Hey, 50, 200, 20), (K6, 1, 1, 60)]
+        {
+            let asked = read_line(tool, url);
+            assert_eq!((asked.connections, asked.requests, asked.time), (connections, Some(requests), None));
+            assert_eq!(
+                (asked.timeouts.response, asked.urls),
+                (Duration::from_secs(timeout), vec![url.to_owned()])
+            );
+        }
+    }
+
+    #[test]
+    fn commands_from_blog_posts_are_read() {
+        let asked = read_line(Oha, "-z 30s -c 100 -q 500 --no-tui --latency-correction -H a:b http://a/");
+        assert_eq!((asked.time, asked.requests), (Some(Duration::from_secs(30)), None));
+        assert_eq!((asked.connections, asked.rate, asked.is_quiet), (100, Some(500.0), true));
+        let asked = read_line(Oha, "-n 10 --disable-keepalive -m POST -d {} -T text/x --json a:1 --runs 1");
+        assert_eq!((asked.requests, asked.connections, asked.reuse), (Some(10), 10, Reuse::New));
+        assert_eq!((asked.method.as_str(), asked.is_json), ("POST", true));
+        assert!(asked.fields.contains(&("Content-Type".to_owned(), "text/x".to_owned())));
+        assert_eq!(asked.ours, ["--runs=1"]);
+
+        let asked = read_line(Hey, "-n 2000 -c 20 -q 5 -disable-keepalive -host b -t=3 http://a/");
+        assert_eq!((asked.requests, asked.connections, asked.rate), (Some(2000), 20, Some(100.0)));
+        assert_eq!((asked.reuse, asked.timeouts.response), (Reuse::New, Duration::from_secs(3)));
+        assert!(asked.fields.contains(&("Host".to_owned(), "b".to_owned())));
+        let asked = read_line(Hey, "-z 5s -n 100 -disable-compression http://a/");
+        assert_eq!((asked.time, asked.requests), (Some(Duration::from_secs(5)), None));
+        assert!(asked.fields.is_empty());
+
+        let asked = read_line(K6, "run --vus 10 --duration 30s --rps 50 http://a/");
+        assert_eq!((asked.connections, asked.time), (10, Some(Duration::from_secs(30))));
+        assert_eq!((asked.rate, asked.requests), (Some(50.0), None));
+        assert_eq!(read_line(K6, "run -u 5 -i 100 http://a/").requests, Some(100));
+    }
+
+    #[test]
+    fn what_is_not_done_says_what_to_do_instead() {
+        for (tool, line, part) in [
+            (Oha, "--http2 http://a/", "HTTP/1.1"),
+            (Oha, "-x http://p http://a/", "proxies"),
+            (Oha, "--urls-from-file list.txt", "collection"),
+            (Oha, "https://a/", "https"),
+            (Hey, "-h2 http://a/", "HTTP/1.1"),
+            (Hey, "-o csv http://a/", "--json FILE"),
+            (Hey, "-y http://a/", "no option -y"),
+            (K6, "run script.js", "Write the URL"),
+            (K6, "run -s 30s:10 http://a/", "-c 1,8,64"),
+            (K6, "run", "URL is missing"),
+        ] {
+            let error = refused(tool, line);
+            assert!(error.contains(part) && error.starts_with(tool.name()), "{line}: {error}");
+        }
+    }
+}
