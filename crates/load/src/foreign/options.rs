@@ -36,6 +36,7 @@ const OURS: &[(&str, Takes)] = &[
     ("seed", Takes::Value),
     ("expect", Takes::Value),
     ("quiet", Takes::Nothing),
+    ("verbose", Takes::Nothing),
     ("i-own-this-host", Takes::Nothing),
 ];
 

@@ -34,7 +34,7 @@ pub use json::json;
 pub use live::Live;
 pub use markdown::markdown;
 pub use secrets::hidden_words;
-pub use text::text;
+pub use text::{brief, text};
 
 /// Everything that a report is made of.
 #[derive(Debug, Clone)]

@@ -1,6 +1,6 @@
 //! What all forms of a report have to keep, shown on the made-up reports.
 
-use super::{html, json, markdown, sample, text};
+use super::{brief, html, json, markdown, sample, text};
 
 /// Widths that terminals have; the ends are the bounds.
 const WIDTHS: [usize; 5] = [60, 80, 100, 120, 200];
@@ -221,4 +221,22 @@ fn caveats_have_codes_for_programs() {
         assert!(caveats.iter().any(|caveat| caveat["code"] == "few_cores"), "{name}: {caveats:?}");
         assert!(caveats.iter().all(|caveat| caveat["text"].is_string()), "{name}: {caveats:?}");
     }
+}
+
+#[test]
+fn a_load_begins_with_its_result_in_a_line_and_fits_fifteen() {
+    for (name, report) in sample::reports() {
+        if !matches!(report.findings, super::Findings::Loads(_)) {
+            assert_eq!(brief(&report, false, 80), text(&report, false, 80), "{name}");
+            continue;
+        }
+        for width in WIDTHS {
+            let shown = brief(&report, false, width);
+            assert!(shown.lines().count() <= 15, "{name} at {width}: {shown}");
+            assert!(shown.lines().all(|line| line.chars().count() <= width), "{name} at {width}: {shown}");
+            assert!(!shown.contains(SECRET), "{name}: {shown}");
+        }
+        insta::assert_snapshot!(format!("brief_{name}"), brief(&report, false, 100));
+    }
+    insta::assert_snapshot!("brief_overloaded", brief(&sample::overloaded(), false, 100));
 }

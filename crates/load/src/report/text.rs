@@ -3,6 +3,8 @@
 //! Owns width, wrapping and colour. Colour only supports what the words say; without it nothing is lost. Nothing is
 //! wider than what was asked for, and no control character from outside is written.
 
+mod brief;
+
 use super::document::{Block, Cell, Document, Table, Tone};
 use super::figures;
 use super::text_plot;
@@ -36,6 +38,15 @@ pub fn text(report: &Report, colour: bool, width: usize) -> String {
     for block in &document.blocks {
         page.block(block);
     }
+    page.out
+}
+
+/// What a load comes to, in at most 15 lines; of what is no load all of it, as [`text`] does.
+pub fn brief(report: &Report, colour: bool, width: usize) -> String {
+    let Findings::Loads(loads) = &report.findings else { return text(report, colour, width) };
+    let width = width.clamp(WIDTH_MIN, WIDTH_MAX);
+    let mut page = Page { out: String::new(), width, colour, is_after_heading: true };
+    brief::write(report, loads, &mut page);
     page.out
 }
 

@@ -168,6 +168,9 @@ pub(crate) struct Output {
     /// No view of the progress
     #[arg(long, short)]
     pub(crate) quiet: bool,
+    /// All that was found, and not only what a load comes to
+    #[arg(long, short)]
+    pub(crate) verbose: bool,
 }
 
 /// `onehop bench compare`

@@ -39,7 +39,7 @@ pub(super) fn write(load: &Load, document: &mut Document) {
 }
 
 /// What was asked, and how, without the number of runs.
-pub(super) fn asked(plan: &Plan) -> String {
+pub(in crate::report) fn asked(plan: &Plan) -> String {
     let how = match &plan.pace {
         Pace::Closed { connections, think } => {
             let think = match think.is_zero() {

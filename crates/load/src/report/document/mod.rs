@@ -12,6 +12,8 @@ mod saturation;
 mod side_by_side;
 mod sweep;
 
+pub(super) use load::asked;
+
 use super::figures;
 use super::plot::Plot;
 use super::{Findings, Report};
@@ -143,7 +145,7 @@ impl Document {
 
 impl Table {
     /// A table with a first column of words and others of figures.
-    fn of_figures(caption: &str, first: &str, figures: &[&str]) -> Table {
+    pub(crate) fn of_figures(caption: &str, first: &str, figures: &[&str]) -> Table {
         let first = Column { name: first.to_owned(), is_figure: false };
         let figures = figures.iter().map(|name| Column { name: (*name).to_owned(), is_figure: true });
         Table {
@@ -153,7 +155,7 @@ impl Table {
         }
     }
 
-    fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {
+    pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {
         let mut row: Vec<Cell> = cells.into_iter().take(self.columns.len()).collect();
         row.resize(self.columns.len(), Cell::from(figures::NOTHING));
         self.rows.push(row);

@@ -26,6 +26,8 @@ pub(crate) struct Destinations {
     files: Vec<(Form, PathBuf)>,
     /// What standard output gets in the place of the text.
     instead_of_text: Option<Form>,
+    /// The text has all that was found.
+    is_verbose: bool,
 }
 
 impl Destinations {
@@ -33,7 +35,8 @@ impl Destinations {
     pub(crate) fn check(output: &Output) -> Result<Destinations, Failure> {
         let wanted: [(&Option<PathBuf>, Form); 3] =
             [(&output.json, json), (&output.html, report::html), (&output.markdown, report::markdown)];
-        let mut destinations = Destinations { files: Vec::new(), instead_of_text: None };
+        let mut destinations =
+            Destinations { files: Vec::new(), instead_of_text: None, is_verbose: output.verbose };
         for (path, form) in wanted {
             let Some(path) = path else { continue };
             if path == Path::new("-") {
@@ -50,7 +53,7 @@ impl Destinations {
 
     /// Writes all of it; what fails is told after the rest was written.
     pub(crate) fn write(&self, report: &Report) -> Result<(), Failure> {
-        let reported = self.instead_of_text.map_or_else(|| text(report), |form| form(report));
+        let reported = self.instead_of_text.map_or_else(|| self.text(report), |form| form(report));
         let mut failed = Vec::new();
         if let Err(error) = print_all(reported.as_bytes()) {
             failed.push(format!("cannot write to standard output: {error}"));
@@ -62,6 +65,17 @@ impl Destinations {
             }
         }
         if failed.is_empty() { Ok(()) } else { Err(Failure::failed(failed.join("\n"))) }
+    }
+
+    fn text(&self, report: &Report) -> String {
+        let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let is_terminal = io::stdout().is_terminal();
+        let width = match rustix::termios::tcgetwinsize(io::stdout()) {
+            Ok(size) if size.ws_col > 0 => usize::from(size.ws_col).clamp(WIDTH_MIN, WIDTH),
+            _ => WIDTH,
+        };
+        let form = if self.is_verbose { report::text } else { report::brief };
+        form(report, is_terminal && !no_colour, width)
     }
 }
 
@@ -86,16 +100,6 @@ fn json(report: &Report) -> String {
     let mut text = report::json(report).to_string();
     text.push('\n');
     text
-}
-
-fn text(report: &Report) -> String {
-    let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let is_terminal = io::stdout().is_terminal();
-    let width = match rustix::termios::tcgetwinsize(io::stdout()) {
-        Ok(size) if size.ws_col > 0 => usize::from(size.ws_col).clamp(WIDTH_MIN, WIDTH),
-        _ => WIDTH,
-    };
-    report::text(report, is_terminal && !no_colour, width)
 }
 
 #[cfg(test)]
