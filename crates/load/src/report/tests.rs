@@ -206,7 +206,7 @@ fn check_tags(name: &str, page: &str) {
 }
 
 #[test]
-fn a_server_that_is_far_behind_is_told_its_own_rate_and_that_nothing_due_in_time_was_answered() {
+fn a_server_that_is_far_behind_has_its_own_rate_and_nothing_due_in_time_was_answered() {
     let shown = text(&sample::overloaded(), false, 120);
     let lead = "480 good answers per second of 4,800 asked for, all to requests that were due before the measured time";
     assert!(shown.replace('\n', " ").contains(lead), "{shown}");

@@ -95,7 +95,7 @@ fn arrivals_without_a_connection_wait_and_those_never_sent_are_counted() {
 }
 
 #[test]
-fn a_server_far_behind_is_told_the_rate_that_it_answers_at_though_nothing_due_in_time_was_answered() {
+fn a_server_far_behind_has_the_rate_that_it_answers_at_though_nothing_due_in_time_was_answered() {
     let _alone = alone();
     // 4 connections at 20 ms each can do 200 a second; 2000 come. The warm-up alone brings more than it can answer
     // until the end.

@@ -5,7 +5,7 @@
 use serde_json::{Value, json};
 
 use super::run::{self, seconds};
-use crate::caveat::{Caveat, CaveatCode};
+use crate::caveat::CaveatCode;
 use crate::collection::CollectionRun;
 use crate::compare::{Comparison, Mark, Metric, Row, Sample, Settings};
 use crate::measure::Usage;
@@ -31,19 +31,8 @@ fn hidden(texts: &[String]) -> Vec<String> {
     texts.iter().map(|text| secrets::hide(text)).collect()
 }
 
-/// Code and text of each; `of` says what it is said of, where there are several.
-pub(super) fn caveats(caveats: &[Caveat]) -> Vec<Value> {
-    caveats
-        .iter()
-        .map(|caveat| {
-            let of = (!caveat.of.is_empty()).then(|| secrets::hide(&caveat.of));
-            json!({ "code": caveat.code.name(), "of": of, "text": secrets::hide(&caveat.text) })
-        })
-        .collect()
-}
-
 fn noted(code: CaveatCode, texts: &[String]) -> Vec<Value> {
-    caveats(&texts.iter().map(|text| code.says(text)).collect::<Vec<_>>())
+    run::caveats(&texts.iter().map(|text| code.says(text)).collect::<Vec<_>>())
 }
 
 fn load(load: &Load) -> Value {
@@ -62,7 +51,7 @@ fn comparison(found: &Comparison) -> Value {
         "settings": settings(&found.settings),
         "rows": found.rows.iter().map(|one| row(one, &targets)).collect::<Vec<_>>(),
         "samples": found.samples.iter().map(|one| sample(one, &targets)).collect::<Vec<_>>(),
-        "caveats": caveats(&found.caveats),
+        "caveats": run::caveats(&found.caveats),
     })
 }
 

@@ -38,7 +38,7 @@ pub fn json(report: &Report) -> Value {
         },
         "steal_share": report.steal,
         "versions": versions.collect::<Vec<_>>(),
-        "caveats": findings::caveats(&reported),
+        "caveats": run::caveats(&reported),
         kind: findings,
     })
 }

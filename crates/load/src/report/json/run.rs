@@ -6,6 +6,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use serde_json::{Map, Value, json};
 
+use crate::caveat::Caveat;
 use crate::latency::Latencies;
 use crate::outcome::{Bottleneck, End, Run, Tally};
 use crate::plan::{Expect, Pace, Plan, Request, Reuse, Spacing};
@@ -121,8 +122,19 @@ pub(super) fn run(run: &Run, plan: Option<&Plan>) -> Value {
         "generator": generator(run),
         "end": end,
         "end_reason": end_reason,
-        "caveats": plan.map(|plan| super::findings::caveats(&caveats::of_run(plan, run))).unwrap_or_default(),
+        "caveats": plan.map(|plan| self::caveats(&caveats::of_run(plan, run))).unwrap_or_default(),
     })
+}
+
+/// Code and text of each; `of` says what it is said of, where there are several.
+pub(super) fn caveats(caveats: &[Caveat]) -> Vec<Value> {
+    caveats
+        .iter()
+        .map(|caveat| {
+            let of = (!caveat.of.is_empty()).then(|| secrets::hide(&caveat.of));
+            json!({ "code": caveat.code.name(), "of": of, "text": secrets::hide(&caveat.text) })
+        })
+        .collect()
 }
 
 /// Percentiles and the histogram.
