@@ -91,7 +91,7 @@ test("an nginx.conf with a proxy to a server that runs", { skip: !nginx && "ngin
   context.after(() => server.close());
   const location = `location /nws/ {\n\t\t\tproxy_pass http://localhost:${server.address().port}/;\n\t\t\tproxy_set_header Host $host;\n\t\t}`;
   writeFileSync(join(folder, "nginx.conf"), `events {}\nhttp {\n\tserver {\n\t\tlisten 8081;\n\t\t${location}\n\t}\n}\n`);
-  const { trial } = await tried(context, folder, [join(folder, "nginx.conf")]);
+  const { trial } = await tried(context, folder, [join(folder, "nginx.conf"), "--path", "/nws/"]);
   assert.match(trial.today[0], /^nginx\/\d.* in front of the server at .*, which runs already$/);
   assert.ok(trial.compared.some(({ request }) => request.startsWith("GET /nws/")), JSON.stringify(trial.compared));
   agrees(trial, "nginx");
@@ -109,7 +109,7 @@ test("an nginx.conf with files of its own waits for the application behind it an
   const server = `server {\n\t\tlisten 8081;\n\t\tcharset utf-8;\n\t\troot ${join(folder, "public")};\n\t\t${location}\n\t}`;
   writeFileSync(join(folder, "nginx.conf"), `events {}\nhttp {\n\tinclude /etc/nginx/mime.types;\n\t${server}\n}\n`);
   // `tried` finds no difference, so no 502 was taken for an answer.
-  const { trial, stdout } = await tried(context, folder, [join(folder, "nginx.conf")]);
+  const { trial, stdout } = await tried(context, folder, [join(folder, "nginx.conf"), "--path", "/", "--probe-routes"]);
   assert.match(trial.today[0], /^nginx\/\d.* in front of Node v/);
   assert.ok(trial.compared.some(({ request }) => request === "GET /"), JSON.stringify(trial.compared));
   assert.deepEqual(trial.measured_paths, ["/nws/"]);
@@ -145,6 +145,33 @@ test("two sides that answer differently are not compared", async (context) => {
   assert.equal(trial.comparison, null, stdout.toString());
   const reason = /^Nothing was measured: both do not answer the same for \/ \(body/;
   assert.ok(texts(trial).some((caveat) => reason.test(caveat)), texts(trial).join("\n"));
+});
+
+test("routes of the source code that change something are not asked, nor links to them", async (context) => {
+  for (const probes of [[], ["--probe-routes"]]) {
+    const folder = workFolder(context);
+    express(folder);
+    const source = `const { appendFileSync } = require("node:fs");
+const app = require("express")();
+app.use((request, response, next) => { appendFileSync(${JSON.stringify(join(folder, "asked"))}, request.method + " " + request.url + "\\n"); next(); });
+const page = '<a href="/purge">Purge</a> <a href="/unsubscribe/7">Leave</a> <a href="/about">About</a>';
+app.get("/", (request, response) => response.send(page));
+for (const path of ["/about", "/api/items"]) app.get(path, (request, response) => response.send(path));
+app.get("/api/list", (request, response) => response.send("a list"));
+app.get("/purge", (request, response) => response.send("purged"));
+app.get("/unsubscribe/:id", (request, response) => response.send("gone"));
+app.listen(process.env.PORT);
+`;
+    writeFileSync(join(folder, "server.js"), source);
+    const { trial } = await tried(context, folder, [folder, ...probes]);
+    const asked = new Set(readFileSync(join(folder, "asked"), "utf8").trim().split("\n"));
+    const all = [...asked].join(", ");
+    assert.ok(asked.has("GET /") && asked.has("GET /about"), all);
+    assert.equal(asked.has("GET /api/list"), probes.length > 0, all);
+    assert.deepEqual([...asked].filter((line) => /purge|unsubscribe/.test(line) || !/^(GET|HEAD) /.test(line)), [], all);
+    const skipped = trial.not_asked.map(({ path }) => path);
+    for (const path of ["/purge", "/unsubscribe/:id", "/unsubscribe/7"]) assert.ok(skipped.includes(path), skipped.join(" "));
+  }
 });
 
 /** Tries it and checks what holds of every trial. */

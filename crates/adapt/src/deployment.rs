@@ -42,11 +42,6 @@ pub trait Deployment {
         false
     }
 
-    /// Paths of the files that the index page of a folder names.
-    fn assets(&self, _folder: &Path) -> Vec<String> {
-        Vec::new()
-    }
-
     /// The file to which the access log goes, where nginx writes one.
     fn access_log(&self, _notes: &mut Vec<String>) -> String {
         "./access.log".to_owned()

@@ -49,6 +49,46 @@ fn every_help_teaches_with_an_example() {
 }
 
 #[test]
+fn a_dry_run_shows_what_would_be_started_and_asked_and_starts_nothing() {
+    let folder = Folder::new();
+    let start = "MODE=demo API_KEY=s3cr3t node server.js --token=s3cr3t";
+    folder.write("package.json", &format!(r#"{{"scripts": {{"start": "{start}"}}}}"#));
+    folder.write(
+        "server.js",
+        "require('fs').writeFileSync('started', '');\nconst app = express();\n\
+         app.get('/api/items', list(process.env.DATABASE_URL));\napp.get('/purge', purge);\n\
+         app.get('/unsubscribe/:id', leave);\napp.listen(process.env.PORT);\n",
+    );
+    folder.write("urls.txt", "http://localhost/about\nPOST http://localhost/orders\n");
+    let mut shown = Vec::new();
+    for more in [&[][..], &["--probe-routes"], &["--path", "/", "--collection", "urls.txt"]] {
+        let arguments = [&["try", "--dry-run"], more].concat();
+        let program = Program::new(&arguments).inside(folder.path()).with_env("DATABASE_URL", "s3cr3t");
+        let finished = program.finish();
+        assert_eq!(finished.code, Some(0), "{}", finished.stderr);
+        assert!(!finished.stdout.contains("s3cr3t"), "{}", finished.stdout);
+        let place = folder.path().display().to_string();
+        // nginx and Caddy are shown where they are installed.
+        let lines = finished
+            .stdout
+            .lines()
+            .filter(|line| !line.contains("with a configuration in a temporary folder in front"));
+        shown.push(lines.collect::<Vec<_>>().join("\n").replace(&place, "FOLDER"));
+    }
+    assert!(!folder.path().join("started").exists());
+    insta::assert_snapshot!(shown.join("\n\n----\n\n"));
+    for (arguments, expected) in [
+        (&["try", "--path", "api"][..], "a path begins with /"),
+        (&["try", "--dry-run", "--json", "-"], "cannot be used with"),
+        (&["try", "--collection", "missing.har"], "missing.har: there is no such file"),
+    ] {
+        let finished = finish_in(&folder, arguments);
+        assert_eq!(finished.code, Some(2), "{arguments:?}");
+        assert!(finished.stderr.contains(expected), "{}", finished.stderr);
+    }
+}
+
+#[test]
 fn the_version_is_one_line() {
     let version = onehop(&["--version"]);
     assert_eq!((version.code, version.stdout), (Some(0), format!("onehop {}\n", env!("CARGO_PKG_VERSION"))));

@@ -2,8 +2,6 @@
 //!
 //! What changes answers and has no equal is an error with its line, or a note where the rest still holds.
 
-use std::path::Path;
-
 use super::block::{block, returned};
 use super::context::Context;
 use super::directive::{Directive, nearest};
@@ -15,7 +13,7 @@ use crate::deployment::Deployment;
 use crate::onehopfile::indented;
 use crate::refusal::Refusal;
 
-/// Paths that are asked for.
+/// Paths that are suggested.
 const PATHS_MAX: usize = 12;
 
 /// What a server became.
@@ -132,7 +130,7 @@ fn settings(context: &Context<'_>, notes: &mut Vec<String>) -> String {
     out
 }
 
-/// What is asked: the locations themselves, the application's routes where they are passed on, the page's assets.
+/// What could be asked: the locations themselves, the application's routes where they are passed on.
 fn paths(context: &Context<'_>, locations: &[Location<'_>]) -> Vec<String> {
     // What an application answers comes first: it is what a trial waits for and measures.
     let (mut passed, mut paths) = (Vec::new(), Vec::new());
@@ -165,16 +163,6 @@ fn paths(context: &Context<'_>, locations: &[Location<'_>]) -> Vec<String> {
             };
             passed.extend(outside.filter(|path| path.starts_with('/') && !path.contains("//")));
         }
-    }
-    let levels = [context.server.http, context.server.directive.inner()];
-    let root = locations
-        .iter()
-        .filter(|location| location.pattern == "/")
-        .find_map(|location| nearest("root", &[location.directive.inner()]))
-        .or_else(|| nearest("root", &levels));
-    if let Some(root) = root {
-        let folder = context.server.folder_of(root);
-        paths.extend(context.deployment.assets(Path::new(&folder)));
     }
     passed.append(&mut paths);
     let mut paths = passed;

@@ -6,6 +6,7 @@
 
 mod caveats;
 mod document;
+mod dry_run;
 mod figures;
 mod html;
 mod json;
@@ -29,6 +30,7 @@ use crate::plan::Plan;
 use crate::saturation::Saturation;
 use crate::side_by_side::SideBySide;
 
+pub use dry_run::dry_run;
 pub use html::html;
 pub use json::json;
 pub use live::Live;

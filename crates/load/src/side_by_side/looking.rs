@@ -5,9 +5,11 @@
 use std::time::Duration;
 
 use super::SideBySideError;
+use super::links;
 use super::measuring::Bench;
 use super::own_figures;
 use super::passed;
+use super::route::{Route, Skipped};
 use super::same::{self, Sameness};
 use super::setup::{AppPort, Front, Setup};
 use super::stacks::{Stack, StackBuilder};
@@ -28,6 +30,10 @@ const OWN_FIGURES_TIME: Duration = Duration::from_millis(800);
 pub(super) struct Looked {
     /// Today's and onehop's, ready to be measured.
     pub(super) stacks: Vec<Stack>,
+    /// What both were asked for.
+    pub(super) routes: Vec<Route>,
+    /// Links that were not asked.
+    pub(super) skipped: Vec<Skipped>,
     pub(super) sameness: Sameness,
     /// What may be measured, or why nothing may.
     pub(super) measured: Result<Vec<String>, String>,
@@ -54,10 +60,11 @@ pub(super) fn settle_port(
         return Ok(None);
     }
     observer.stage("starts the application by itself, to see where it listens");
+    let path = setup.first_path();
     let found = {
         let mut builder = StackBuilder::new(setup, bench.onehop());
         let Some(start) = builder.application_alone()? else { return Ok(None) };
-        let request = anything(start.port.unwrap_or_default());
+        let request = anything(start.port.unwrap_or_default(), &path);
         match begin(&start, &request, &bench.server_cores, observer) {
             Ok(_) => None,
             Err(Failed::Start(StartError::ListensElsewhere { found, .. })) => Some(found),
@@ -78,33 +85,48 @@ pub(super) fn look(
     bench: &mut Bench<'_>,
     observer: &mut dyn Observer,
 ) -> Result<Looked, SideBySideError> {
-    let passed = passed::paths(builder, front, bench, observer)?;
+    let mut passed = passed::paths(builder, front, bench, observer)?;
     // Two applications cannot have one port: then one of them serves both fronts.
     let shared = match builder.application_that_cannot_run_twice()? {
         Some(start) => {
             observer.stage("starts the application");
             let port = start.port.unwrap_or_default();
-            let (server, _) = begin(&start, &anything(port), &bench.server_cores, observer)
-                .map_err(|failed| side("the application", &failed))?;
+            let (server, _) =
+                begin(&start, &anything(port, &builder.setup.first_path()), &bench.server_cores, observer)
+                    .map_err(|failed| side("the application", &failed))?;
             builder.application_runs_at(port);
             Some(server)
         }
         None => None,
     };
     let (mut today, mut onehop) = (builder.today(front)?, builder.onehop()?);
-    let asked = passed::first(&builder.setup.paths, passed.as_deref());
-    let first = asked.first().map_or("/", String::as_str);
+    let mut routes = passed::first(&builder.setup.routes, passed.as_deref());
+    let first = builder.setup.first_path();
+    let first = routes.first().map_or(first.as_str(), |route| route.path.as_str());
     observer.stage(&format!("starts {}", today.name));
     let running_today = run(&mut today, first, bench, observer)?;
     observer.stage(&format!("starts {}", onehop.name));
     let running_onehop = run(&mut onehop, first, bench, observer)?;
     if passed.as_ref().is_some_and(Vec::is_empty) {
         for stack in [&today, &onehop] {
-            passed::wait_for_application(stack, observer)?;
+            passed::wait_for_application(stack, &builder.setup.first_path(), observer)?;
         }
     }
     bench.saw_start(running_today.took.max(running_onehop.took));
+    let mut skipped = Vec::new();
+    if !builder.setup.has_links {
+        observer.stage("reads what the pages link to");
+        let links = links::follow(&today, &routes, same::TIMEOUTS);
+        // Without a front all paths reach the application.
+        let passed = passed.as_mut().filter(|_| *front == Front::None);
+        passed
+            .into_iter()
+            .for_each(|passed| passed.extend(links.routes.iter().map(|route| route.path.clone())));
+        routes.extend(links.routes);
+        skipped = links.skipped;
+    }
     observer.stage("asks both the same");
+    let asked: Vec<String> = routes.iter().map(|route| route.path.clone()).collect();
     let sameness = same::compare(&today, &onehop, &asked);
     let (measured, caveat) = match passed::measurable(&sameness.paths, passed.as_deref()) {
         Ok((paths, caveat)) => (Ok(paths), caveat),
@@ -125,7 +147,7 @@ pub(super) fn look(
     } else {
         vec![today, onehop]
     };
-    Ok(Looked { stacks, sameness, measured, caveat, own_figures })
+    Ok(Looked { stacks, routes, skipped, sameness, measured, caveat, own_figures })
 }
 
 /// Another of today's stacks, where it answers as the first one did.

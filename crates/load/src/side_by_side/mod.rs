@@ -6,10 +6,13 @@
 mod budget;
 pub mod detect;
 pub mod error;
+mod given;
+mod links;
 mod looking;
 mod measuring;
 mod own_figures;
 mod passed;
+mod route;
 mod run;
 mod same;
 mod settings;
@@ -23,7 +26,10 @@ use crate::compare::Comparison;
 
 pub use detect::{Environment, detect};
 pub use error::SideBySideError;
+pub use given::Given;
+pub use route::{Origin, PATHS_MAX, Route, SkipReason, Skipped};
 pub use run::run;
+pub use same::MISSING;
 pub use settings::Settings;
 pub use setup::{AppPort, Application, Front, Setup};
 
@@ -56,6 +62,10 @@ pub struct SideBySide {
     pub onehop: Vec<String>,
     /// The Onehopfile that does it.
     pub onehopfile: String,
+    /// The paths that both were asked for.
+    pub routes: Vec<Route>,
+    /// Paths that are known and were not asked, and why.
+    pub skipped: Vec<Skipped>,
     /// The requests that both were asked.
     pub compared: Vec<Compared>,
     /// The paths that were measured, in turn; none where nothing was.

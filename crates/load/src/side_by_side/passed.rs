@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::SideBySideError;
 use super::measuring::Bench;
+use super::route::Route;
 use super::same::PathSeen;
 use super::setup::Front;
 use super::stacks::{Stack, StackBuilder};
@@ -36,14 +37,14 @@ pub(super) fn paths(
     bench: &Bench<'_>,
     observer: &mut dyn Observer,
 ) -> Result<Option<Vec<String>>, SideBySideError> {
-    let given = builder.setup.paths.clone();
+    let given: Vec<String> = builder.setup.routes.iter().map(|route| route.path.clone()).collect();
     if builder.setup.application.is_none() {
         return Ok(None);
     }
     let Some(stack) = builder.front_alone(front)? else { return Ok(Some(given)) };
     let Source::Command(start) = &stack.source else { return Ok(Some(given)) };
     observer.stage("sees which paths reach the application");
-    let request = crate::plan::Request { expect: Expect::Any, ..stack.request("/") };
+    let request = crate::plan::Request { expect: Expect::Any, ..stack.request(&builder.setup.first_path()) };
     // Where it does not start, its real start tells why.
     let Ok((_server, _)) = begin(start, &request, &bench.server_cores, observer) else {
         return Ok(Some(Vec::new()));
@@ -62,20 +63,25 @@ pub(super) fn paths(
     Ok(Some(given.into_iter().filter(is_passed).collect()))
 }
 
-/// The paths in the order in which they are asked: first one that reaches the application.
-pub(super) fn first(paths: &[String], passed: Option<&[String]>) -> Vec<String> {
-    let leads = |path: &&String| passed.and_then(<[String]>::first) == Some(*path);
-    let others = paths.iter().filter(|path| !leads(path));
-    paths.iter().find(leads).into_iter().chain(others).cloned().collect()
+/// The routes in the order in which they are asked: first one that reaches the application.
+pub(super) fn first(routes: &[Route], passed: Option<&[String]>) -> Vec<Route> {
+    let leads = |route: &&Route| passed.and_then(<[String]>::first) == Some(&route.path);
+    let others = routes.iter().filter(|route| !leads(route));
+    routes.iter().find(leads).into_iter().chain(others).cloned().collect()
 }
 
 /// Waits for the application itself, where none of the paths is known to reach it.
-pub(super) fn wait_for_application(stack: &Stack, observer: &dyn Observer) -> Result<(), SideBySideError> {
+pub(super) fn wait_for_application(
+    stack: &Stack,
+    path: &str,
+    observer: &dyn Observer,
+) -> Result<(), SideBySideError> {
     let Some(port) = stack.app_port else { return Ok(()) };
     let begun = Instant::now();
     loop {
         for address in [SocketAddr::from((Ipv4Addr::LOCALHOST, port)), (Ipv6Addr::LOCALHOST, port).into()] {
-            if Client::new(Address::Tcp(address)).request(&anything(port), Timeouts::default()).is_ok() {
+            if Client::new(Address::Tcp(address)).request(&anything(port, path), Timeouts::default()).is_ok()
+            {
                 return Ok(());
             }
         }
@@ -107,7 +113,7 @@ pub(super) fn measurable(
         return Ok((chosen(&own, 1)?, None));
     }
     let caveat = "None of the paths that were asked is known to be answered with 200 by the application: what is \
-        measured is a file that the front serves, with the application idle beside it.";
+        measured is a file that the front serves, with the application idle beside it. --path names one.";
     Ok((chosen(&paths.iter().collect::<Vec<_>>(), 1)?, Some(caveat.to_owned())))
 }
 
@@ -119,7 +125,7 @@ fn chosen(paths: &[&PathSeen], at_most: usize) -> Result<Vec<String>, String> {
         let differing = paths.iter().find_map(|path| Some((&path.path, path.differs.as_ref()?)));
         return Err(match differing {
             Some((path, words)) => format!("both do not answer the same for {path} ({words})"),
-            None => "no path was found that both answer with 200".to_owned(),
+            None => "no path was found that both answer with 200: --path names one".to_owned(),
         });
     };
     if let Some(words) = &first.differs {
@@ -132,6 +138,7 @@ fn chosen(paths: &[&PathSeen], at_most: usize) -> Result<Vec<String>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::side_by_side::Origin;
 
     fn seen(path: &str, is_served: bool, differs: Option<&str>) -> PathSeen {
         PathSeen { path: path.to_owned(), is_served, differs: differs.map(str::to_owned), bytes: 10 }
@@ -164,9 +171,11 @@ mod tests {
         let (measured, caveat) = measurable(&paths, Some(&owned(&["/old/"]))).unwrap();
         assert_eq!(measured, ["/"]);
         assert!(caveat.unwrap().contains("a file that the front serves"));
-        let given = owned(&["/", "/old/", "/nws/"]);
-        assert_eq!(first(&given, Some(&passed)), ["/old/", "/", "/nws/"]);
-        assert_eq!(first(&given, None), given);
+        let given =
+            ["/", "/old/", "/nws/"].map(|path| Route { path: path.to_owned(), origin: Origin::Argument });
+        let first = |passed| first(&given, passed).into_iter().map(|route| route.path).collect::<Vec<_>>();
+        assert_eq!(first(Some(&passed)), ["/old/", "/", "/nws/"]);
+        assert_eq!(first(None), ["/", "/old/", "/nws/"]);
     }
 
     #[test]

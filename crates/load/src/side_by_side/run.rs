@@ -34,7 +34,9 @@ pub fn run(
     side_by_side.onehopfile = builder.shown_onehopfile();
 
     let looked = looking::look(&mut builder, first, &mut bench, observer)?;
-    let Looked { mut stacks, sameness, measured, caveat, own_figures } = looked;
+    let Looked { mut stacks, routes, skipped, sameness, measured, caveat, own_figures } = looked;
+    side_by_side.routes = routes;
+    side_by_side.skipped.extend(skipped);
     side_by_side.own_figures = own_figures;
     side_by_side.caveats.extend(sameness.changing);
     side_by_side.caveats.push(same::IGNORED.to_owned());
@@ -83,6 +85,8 @@ fn empty(setup: &Setup) -> SideBySide {
         today: Vec::new(),
         onehop: Vec::new(),
         onehopfile: String::new(),
+        routes: Vec::new(),
+        skipped: setup.skipped.clone(),
         compared: Vec::new(),
         measured: Vec::new(),
         comparison: None,

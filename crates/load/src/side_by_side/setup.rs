@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use crate::side_by_side::Found;
+use crate::side_by_side::{Found, Route, Skipped};
 
 /// An application or a site, as it runs today and with onehop.
 ///
@@ -27,8 +27,14 @@ pub struct Setup {
     /// How many workers the application gets, where today's start asks for several: `{workers}` in the Onehopfile, which
     /// is one in a side-by-side run, as on today's side.
     pub workers: Option<String>,
-    /// Paths worth asking, at least one; `/` first where that is served.
-    pub paths: Vec<String>,
+    /// Paths that are asked, at least one.
+    pub routes: Vec<Route>,
+    /// Paths that source code or a configuration suggests, the shallowest first; parameters stay as they are written.
+    pub guessed: Vec<String>,
+    /// Paths that are known and not asked, and why.
+    pub skipped: Vec<Skipped>,
+    /// Whether links of the pages are among the routes already, as of a folder of files.
+    pub has_links: bool,
     /// What could not be carried over or found out, for people.
     pub notes: Vec<String>,
 }
@@ -40,6 +46,8 @@ pub struct Application {
     pub words: Vec<String>,
     /// Variables beside those of this process.
     pub environment: Vec<(String, String)>,
+    /// Names of this process's variables that its sources read, which onehop is told to pass on.
+    pub passed: Vec<String>,
     /// The folder in which it runs.
     pub directory: PathBuf,
     /// Where it listens.
@@ -74,4 +82,27 @@ pub enum Front {
         /// The whole file.
         file: String,
     },
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// Of nothing.
+    pub(in crate::side_by_side) fn setup() -> Setup {
+        Setup {
+            found: Found { path: PathBuf::from("/shop"), description: "nothing".to_owned() },
+            folder: PathBuf::from("/shop"),
+            application: None,
+            today: vec![Front::None],
+            onehopfile: String::new(),
+            addresses: Vec::new(),
+            workers: None,
+            routes: Vec::new(),
+            guessed: Vec::new(),
+            skipped: Vec::new(),
+            has_links: false,
+            notes: Vec::new(),
+        }
+    }
 }

@@ -67,14 +67,14 @@ fn ip_of(address: &Address) -> IpAddr {
 }
 
 /// A request to an application of which nothing is known but its port.
-pub(super) fn anything(port: u16) -> Request {
+pub(super) fn anything(port: u16, path: &str) -> Request {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     Request {
-        name: "/".to_owned(),
+        name: path.to_owned(),
         url: Url {
             endpoint: Endpoint::Tcp { host: address.ip().to_string(), port },
             authority: format!("localhost:{port}"),
-            path: "/".to_owned(),
+            path: path.to_owned(),
         },
         address: Address::Tcp(address),
         method: "GET".to_owned(),
@@ -112,7 +112,7 @@ mod tests {
             behind: Vec::new(),
             ready_within: Duration::from_secs(20),
         };
-        let request = anything(start.port.unwrap());
+        let request = anything(start.port.unwrap(), "/");
         let Ok((server, ip)) = begin(&start, &request, &[], &mut crate::progress::Unobserved) else {
             panic!("it does not answer");
         };

@@ -4,8 +4,8 @@ use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::Path;
 
-use onehop_load::report::Findings;
-use onehop_load::side_by_side::{self, Environment, Settings};
+use onehop_load::report::{self, Findings};
+use onehop_load::side_by_side::{self, Environment, Given, Settings, Setup, SideBySideError};
 
 use super::bench::Session;
 use crate::arguments::Try;
@@ -22,8 +22,11 @@ pub(crate) fn run(arguments: &Try) -> Result<(), Failure> {
     let onehop = own_program::name()
         .ok_or_else(|| Failure::failed("cannot find the program itself: /proc is not there"))?
         .to_path_buf();
-    let setup = side_by_side::detect(&arguments.path, &Environment::look())
-        .map_err(|error| Failure::wrong(error.to_string()))?;
+    let setup = setup(arguments).map_err(|error| Failure::wrong(error.to_string()))?;
+    if arguments.dry_run {
+        super::standard_output::print(&report::dry_run(&setup));
+        return Ok(());
+    }
     let mut session = Session::begin(&arguments.output)?;
     let settings = Settings { onehop, within: arguments.within, ..Settings::default() };
     let found = side_by_side::run(&setup, &settings, &mut session)
@@ -35,6 +38,19 @@ pub(crate) fn run(arguments: &Try) -> Result<(), Failure> {
         keep(file, &onehopfile)?;
     }
     if is_measured { Ok(()) } else { Err(Failure::failed("nothing was measured: see above why")) }
+}
+
+/// What is there, with the paths that are asked.
+fn setup(arguments: &Try) -> Result<Setup, SideBySideError> {
+    let environment = Environment { is_dry_run: arguments.dry_run, ..Environment::look() };
+    let mut given = Given::default();
+    arguments.paths.iter().cloned().for_each(|path| given.path(path));
+    for file in &arguments.collections {
+        given.file(file, &arguments.variables)?;
+    }
+    let mut setup = side_by_side::detect(&arguments.path, &environment)?;
+    setup.choose_routes(given, arguments.probe_routes);
+    Ok(setup)
 }
 
 /// Writes the Onehopfile where none is yet.

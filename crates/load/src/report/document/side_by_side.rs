@@ -15,6 +15,9 @@ use crate::statistics::Verdict;
 /// Requests with differences that are told; of more the first.
 const DIFFERENT_MAX: usize = 20;
 
+/// Paths that were not asked and are listed.
+const SKIPPED_MAX: usize = 10;
+
 /// Differences of one request that are told.
 const DIFFERENCES_MAX: usize = 10;
 
@@ -35,6 +38,7 @@ pub(super) fn write(side_by_side: &SideBySide, document: &mut Document) {
     ]));
     document.heading("Are the answers the same?");
     sameness(&side_by_side.compared, same, document);
+    routes(side_by_side, document);
     document.heading(costs_heading(&side_by_side.measured));
     match &side_by_side.comparison {
         Some(figures) => {
@@ -118,6 +122,36 @@ fn sameness(compared: &[Compared], same: usize, document: &mut Document) {
         items.push(format!("And {} more requests.", all - same - DIFFERENT_MAX));
     }
     document.blocks.push(Block::Items(items));
+}
+
+/// What was asked, and what is known and was not.
+fn routes(side_by_side: &SideBySide, document: &mut Document) {
+    let path = |path: &str| figures::quoted(&secrets::hide(path));
+    let said = |words: String| figures::visible(&secrets::hide(&words));
+    let asked: Vec<String> = side_by_side
+        .routes
+        .iter()
+        .map(|route| format!("{} ({})", path(&route.path), said(route.origin.to_string())))
+        .collect();
+    let mut facts = vec![("Asked".to_owned(), asked.join(", "))];
+    let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
+    for skipped in side_by_side.skipped.iter().take(SKIPPED_MAX) {
+        let reason = said(skipped.reason.to_string());
+        match reasons.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, paths)) => paths.push(path(&skipped.path)),
+            None => reasons.push((reason, vec![path(&skipped.path)])),
+        }
+    }
+    let mut not_asked: Vec<String> =
+        reasons.into_iter().map(|(reason, paths)| format!("{} ({reason})", paths.join(", "))).collect();
+    let more = side_by_side.skipped.len().saturating_sub(SKIPPED_MAX);
+    if more > 0 {
+        not_asked.push(format!("and {more} more"));
+    }
+    if !not_asked.is_empty() {
+        facts.push(("Not asked".to_owned(), not_asked.join("; ")));
+    }
+    document.blocks.push(Block::Facts(facts));
 }
 
 /// Each figure in a sentence, as far as its interval carries it.

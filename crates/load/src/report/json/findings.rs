@@ -208,6 +208,12 @@ fn side_by_side(found: &SideBySide) -> Value {
     let compared = found.compared.iter().map(
         |one| json!({ "request": secrets::hide(&one.request), "differences": hidden(&one.differences) }),
     );
+    let routes = found.routes.iter().map(
+        |route| json!({ "path": secrets::hide(&route.path), "origin": secrets::hide(&route.origin.to_string()) }),
+    );
+    let not_asked = found.skipped.iter().map(
+        |one| json!({ "path": secrets::hide(&one.path), "reason": secrets::hide(&one.reason.to_string()) }),
+    );
     let same = found.compared.iter().filter(|one| one.differences.is_empty()).count();
     json!({
         "path": found.found.path.display().to_string(),
@@ -215,6 +221,8 @@ fn side_by_side(found: &SideBySide) -> Value {
         "today": hidden(&found.today),
         "onehop": hidden(&found.onehop),
         "onehopfile": secrets::hide_in_configuration(&found.onehopfile),
+        "routes": routes.collect::<Vec<_>>(),
+        "not_asked": not_asked.collect::<Vec<_>>(),
         "compared_requests": found.compared.len(),
         "same_answers": same,
         "compared": compared.collect::<Vec<_>>(),

@@ -11,7 +11,7 @@ use crate::compare::{Comparison, Mark, Metric, Row, Sample, Settings};
 use crate::measure::Usage;
 use crate::outcome::Bottleneck;
 use crate::plan::{Pace, Reuse, Timeouts};
-use crate::side_by_side::{Compared, Found, SideBySide};
+use crate::side_by_side::{Compared, Found, Origin, Route, SideBySide, SkipReason, Skipped};
 use crate::statistics::{Interval, Verdict};
 
 /// Rounds of a made-up comparison.
@@ -166,6 +166,16 @@ pub(super) fn side_by_side() -> SideBySide {
         onehop: vec!["onehop 0.1.0 with one worker (node v20.19.2)".to_owned()],
         onehopfile: "localhost {\n\thandle /* {\n\t\theader_up Authorization \"Basic s3cr3t\"\n\t\tapp server.js\n\t}\n}\n"
             .to_owned(),
+        routes: [("/", Origin::StartPage), ("/blogs", Origin::Link("/".to_owned()))]
+            .map(|(path, origin)| Route { path: path.to_owned(), origin })
+            .to_vec(),
+        skipped: [
+            ("/api/items", SkipReason::Guess),
+            ("/users/:id", SkipReason::Parameter),
+            ("/login?token=s3cr3t", SkipReason::Guess),
+        ]
+        .map(|(path, reason)| Skipped { path: path.to_owned(), reason })
+        .to_vec(),
         compared: compared
             .into_iter()
             .map(|request| Compared { request: request.to_owned(), differences: Vec::new() })

@@ -35,8 +35,8 @@ enum Responses {
 pub(super) struct Behind {
     /// Which one is started or weighed.
     pub(super) application: Option<Application>,
-    /// Paths of its sources.
-    pub(super) paths: Vec<String>,
+    /// Routes that its sources suggest.
+    pub(super) guessed: Vec<String>,
     ports: Vec<(u16, Responses)>,
 }
 
@@ -82,6 +82,7 @@ impl Behind {
             behind.application = addresses.first().map(|address| Application {
                 words: Vec::new(),
                 environment: Vec::new(),
+                passed: Vec::new(),
                 directory: folder.to_owned(),
                 port: AppPort::Running(*address),
                 is_run_by_onehop: false,
@@ -151,7 +152,7 @@ impl Behind {
         };
         let reported = routes::tell(&launch.directory, launch.file());
         launch.pass(&reported.variables, environment);
-        self.paths = reported.paths;
+        self.guessed = reported.routes;
         let mut application = launch.application(AppPort::Fixed(upstream.port), environment);
         application.is_run_by_onehop = !same.iter().any(|one| one.is_apart);
         let how = match (application.is_run_by_onehop, launch.is_script()) {

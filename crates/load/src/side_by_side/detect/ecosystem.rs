@@ -74,6 +74,9 @@ fn evaluated(path: &Path, environment: &Environment) -> Result<Value, SideBySide
         first["options"] = options.unwrap_or_default();
         return Ok(first);
     }
+    if environment.is_dry_run {
+        return Err(refuse("it is a program, and a dry run starts none"));
+    }
     let node = environment.node.as_ref();
     let node = node.ok_or_else(|| refuse("Node.js is not installed, so that it does not run today"))?;
     let mut command = Command::new(node);

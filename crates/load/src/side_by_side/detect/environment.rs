@@ -27,6 +27,8 @@ pub struct Environment {
     pub npm: Option<PathBuf>,
     /// Who listens on this machine; an unspecified address is all of them.
     pub occupied: Vec<SocketAddr>,
+    /// Whether no program may be started to find something out.
+    pub is_dry_run: bool,
     /// The environment's variables.
     pub variables: Vec<(String, String)>,
 }
@@ -47,6 +49,7 @@ impl Environment {
             bun: find("bun"),
             npm: find("npm"),
             occupied,
+            is_dry_run: false,
             variables: std::env::vars_os()
                 .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
                 .collect(),

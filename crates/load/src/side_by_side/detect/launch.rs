@@ -89,6 +89,7 @@ impl Launch {
         Application {
             words: self.words(),
             environment,
+            passed: self.passed.clone(),
             directory: self.directory.clone(),
             port,
             is_run_by_onehop: true,

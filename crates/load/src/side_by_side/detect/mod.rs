@@ -3,7 +3,7 @@
 //! `package.rs` reads a package.json, `ecosystem.rs` what pm2 is told, `script.rs` a file of JavaScript, `site.rs` a
 //! folder of files, `caddyfile/` (with an Onehopfile) and `nginx/` the configurations of those servers;
 //! `behind.rs` finds the application that they pass requests to. Reads files and starts nothing, but that Node.js
-//! evaluates a configuration of pm2, which is a program; never changes a file, never shows a variable's value.
+//! evaluates a configuration of pm2, which is a program, unless it is a dry run; never changes a file, never shows a variable's value.
 
 mod behind;
 mod caddyfile;
@@ -27,7 +27,7 @@ mod write;
 
 use std::path::{Path, PathBuf};
 
-use super::{Setup, SideBySideError};
+use super::{Origin, Route, Setup, SideBySideError};
 
 pub use environment::Environment;
 
@@ -55,9 +55,10 @@ pub fn detect(path: &Path, environment: &Environment) -> Result<Setup, SideBySid
     let path = absolute(path);
     let metadata = std::fs::metadata(&path).map_err(|error| SideBySideError::unreadable(&path, &error))?;
     let mut setup = if metadata.is_dir() { folder(&path, environment) } else { file(&path, environment) }?;
-    if setup.paths.is_empty() {
-        setup.paths.push("/".to_owned());
+    if setup.routes.is_empty() {
+        setup.routes.push(Route { path: "/".to_owned(), origin: Origin::StartPage });
     }
+    setup.guessed.retain(|path| path != "/");
     let mut seen = std::collections::HashSet::new();
     setup.notes.retain(|note| seen.insert(note.clone()));
     Ok(setup)

@@ -1,7 +1,7 @@
-//! What the sources of an application tell of it without being run: paths worth asking, variables, how it listens.
+//! What the sources of an application suggest without being run: its routes, its variables.
 //!
-//! Text is searched and not parsed: what is found is only ever asked with GET and compared, so that a wrong guess
-//! costs a 404 on both sides. What is likely to change something or never to end is left out.
+//! Text is searched and not parsed, so routes are guesses: they are listed, and asked only where a person wants that
+//! (`route.rs`). Routes that are seen to answer without end are left out.
 
 use std::path::{Path, PathBuf};
 
@@ -13,21 +13,18 @@ const FILES_MAX: usize = 200;
 const FILE_BYTES_MAX: u64 = 512 * 1024;
 /// Bytes of all of them.
 const BYTES_MAX: usize = 8 * 1024 * 1024;
-/// Paths that are asked for beside `/`.
-const PATHS_MAX: usize = 12;
+/// Routes that are listed.
+const PATHS_MAX: usize = 24;
+/// Letters of a route: more is no route.
+const PATH_LETTERS_MAX: usize = 200;
 /// Bytes behind a route's name that are searched for a sign of a stream.
 const HANDLER_BYTES: usize = 1500;
-/// Files of a folder of static files that are asked for.
+/// Files of a folder of static files that are listed.
 const STATIC_FILES_MAX: usize = 2;
 /// Routers within routers.
 const MOUNT_DEPTH_MAX: usize = 4;
 /// Routers that are put under a path; the text of who does it is searched for each file.
 const MOUNTS_MAX: usize = 100;
-/// Words in a path that say that asking changes something or does not end.
-const NOT_ASKED: [&str; 16] = [
-    "logout", "signout", "delete", "remove", "reset", "shutdown", "exit", "crash", "kill", "restart",
-    "events", "stream", "sse", "slow", "sleep", "fail",
-];
 
 /// One source file.
 #[derive(Debug)]
@@ -39,8 +36,8 @@ struct Source {
 /// What the sources tell.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct RoutesFound {
-    /// Paths, the shallowest first.
-    pub(super) paths: Vec<String>,
+    /// Paths of GET routes beside `/`, the shallowest first; parameters stay as they are written.
+    pub(super) routes: Vec<String>,
     /// Names of variables that they read.
     pub(super) variables: Vec<String>,
 }
@@ -75,16 +72,16 @@ pub(super) fn tell(folder: &Path, main: Option<&Path>) -> RoutesFound {
         for prefix in prefixes(source, &mounted) {
             for path in routes(&source.text).chain(static_paths(source, folder)) {
                 let path = joined(&prefix, &path);
-                if is_worth_asking(&path) && !reported.paths.contains(&path) {
-                    reported.paths.push(path);
+                if is_route(&path) && !reported.routes.contains(&path) {
+                    reported.routes.push(path);
                 }
             }
         }
     }
     reported.variables.sort();
     reported.variables.dedup();
-    reported.paths.sort_by_key(|path| path.matches('/').count());
-    reported.paths.truncate(PATHS_MAX);
+    reported.routes.sort_by_key(|path| path.matches('/').count());
+    reported.routes.truncate(PATHS_MAX);
     reported
 }
 
@@ -366,12 +363,10 @@ fn joined(prefix: &str, path: &str) -> String {
     }
 }
 
-/// Whether it is a whole path that can be asked as it stands.
-fn is_worth_asking(path: &str) -> bool {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-_.~".contains(&byte);
-    let lower = path.to_ascii_lowercase();
-    path.starts_with('/')
+/// Whether a text may be the path of a route.
+fn is_route(path: &str) -> bool {
+    path.len() <= PATH_LETTERS_MAX
+        && path.starts_with('/')
         && path != "/"
-        && path.bytes().all(is_plain)
-        && !lower.split(['/', '-', '_', '.']).any(|part| NOT_ASKED.iter().any(|word| part.starts_with(word)))
+        && path.bytes().all(|byte| byte.is_ascii_graphic())
 }

@@ -75,8 +75,6 @@ pub(super) fn setup(
     if application.environment.iter().any(|(name, value)| name == "NODE_ENV" && value == "production") {
         notes.push("Both sides run with NODE_ENV=production.".to_owned());
     }
-    let mut paths = vec!["/".to_owned()];
-    paths.extend(reported.paths);
     Setup {
         found: Found { path: path.to_owned(), description },
         folder: folder.to_owned(),
@@ -85,7 +83,10 @@ pub(super) fn setup(
         workers: launch.workers.clone(),
         application: Some(application),
         today,
-        paths,
+        routes: Vec::new(),
+        guessed: reported.routes,
+        skipped: Vec::new(),
+        has_links: false,
         notes,
     }
 }

@@ -1,6 +1,6 @@
 //! A folder of files with an index page, such as a build leaves.
 //!
-//! Reads the page for the names of its assets; what a browser would ask for by itself is worth asking.
+//! Reads the page for its links, so that only those are asked that lead to files.
 
 use std::path::Path;
 
@@ -8,10 +8,9 @@ use super::environment::Environment;
 use super::files::{TEXT_BYTES_MAX, read_bounded, walk};
 use super::rivals;
 use super::write::site;
-use crate::side_by_side::{Found, Setup, SideBySideError};
+use crate::side_by_side::links::{self, Links};
+use crate::side_by_side::{Found, Origin, Route, Setup, SideBySideError};
 
-/// Paths that are asked for: what a page loads at once, and no crawl.
-const PATHS_MAX: usize = 12;
 /// Bytes of an asset that is asked for. Above it the wire is measured and no longer the server.
 const ASSET_BYTES_MAX: u64 = 1024 * 1024;
 /// Pages beside the index that make a folder a site of pages and no single-page application.
@@ -42,9 +41,9 @@ pub(super) fn detect(folder: &Path, environment: &Environment) -> Result<Setup, 
             format!("root {root}\nfile_server\n"),
         )
     };
-    let mut paths = vec!["/".to_owned()];
-    paths.extend(assets(&page, folder));
-    paths.truncate(PATHS_MAX);
+    let links = links(&page, folder);
+    let mut routes = vec![Route { path: "/".to_owned(), origin: Origin::StartPage }];
+    routes.extend(links.routes);
     let mut notes = vec![
         "Nothing says how these files are served today; the server beside onehop is set up as its manual \
          advises for files."
@@ -65,7 +64,10 @@ pub(super) fn detect(folder: &Path, environment: &Environment) -> Result<Setup, 
         onehopfile: site(&body),
         addresses: Vec::new(),
         workers: None,
-        paths,
+        routes,
+        guessed: Vec::new(),
+        skipped: links.skipped,
+        has_links: true,
         notes,
     })
 }
@@ -92,55 +94,12 @@ fn has_module(page: &str) -> bool {
             && ["id=\"root\"", "id=\"app\"", "id=root", "id=app"].iter().any(|id| page.contains(id)))
 }
 
-/// The paths of local files that a page names in `src` and `href`, in its order, each once.
-pub(super) fn assets(page: &str, folder: &Path) -> Vec<String> {
-    let mut found: Vec<String> = Vec::new();
-    for part in page.split('<').skip(1) {
-        let tag = part.split('>').next().unwrap_or_default();
-        let name = tag.split_whitespace().next().unwrap_or_default().to_ascii_lowercase();
-        let attribute = match name.as_str() {
-            "script" | "img" | "source" => "src",
-            "link" => "href",
-            _ => continue,
-        };
-        let Some(path) = attribute_value(tag, attribute).and_then(local_path) else { continue };
-        let file = folder.join(path.trim_start_matches('/'));
-        let is_asset = file.metadata().is_ok_and(|file| file.is_file() && file.len() <= ASSET_BYTES_MAX);
-        if is_asset && !found.contains(&path) && found.len() < PATHS_MAX {
-            found.push(path);
-        }
-    }
-    found
-}
-
-/// The value of an attribute, quoted or not.
-fn attribute_value<'a>(tag: &'a str, name: &str) -> Option<&'a str> {
-    let mut rest = tag;
-    loop {
-        let at = rest.find(name)?;
-        let before = rest.get(..at)?.chars().next_back();
-        rest = rest.get(at + name.len()..)?;
-        if !before.is_some_and(|before| before.is_whitespace() || before == '"' || before == '\'') {
-            continue;
-        }
-        let Some(value) = rest.trim_start().strip_prefix('=') else { continue };
-        let value = value.trim_start();
-        return match value.chars().next()? {
-            quote @ ('"' | '\'') => value.get(1..)?.split(quote).next(),
-            _ => value.split_whitespace().next(),
-        };
-    }
-}
-
-/// The path of a reference to the same site, from the root; nothing for other sites and what climbs.
-fn local_path(reference: &str) -> Option<String> {
-    let reference = reference.split(['?', '#']).next()?.trim();
-    if reference.is_empty() || reference.contains([':', '%', '\\', ' ']) || reference.starts_with("//") {
-        return None;
-    }
-    let path = reference.strip_prefix("./").unwrap_or(reference);
-    if path.split('/').any(|segment| segment == "..") {
-        return None;
-    }
-    Some(if path.starts_with('/') { path.to_owned() } else { format!("/{path}") })
+/// What the index page links to that is a file of the folder.
+fn links(page: &str, folder: &Path) -> Links {
+    let mut links = links::of(page, "/");
+    links.routes.retain(|route| {
+        let file = folder.join(route.path.trim_start_matches('/'));
+        file.metadata().is_ok_and(|file| file.is_file() && file.len() <= ASSET_BYTES_MAX)
+    });
+    links
 }

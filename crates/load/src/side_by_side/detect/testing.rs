@@ -49,7 +49,8 @@ impl Folder {
                 application.is_run_by_onehop
             ));
         }
-        text.push_str(&format!("asks {}\n", setup.paths.join(" ")));
+        let routes: Vec<&str> = setup.routes.iter().map(|route| route.path.as_str()).collect();
+        text.push_str(&format!("asks {}\nguesses {}\n", routes.join(" "), setup.guessed.join(" ")));
         for note in &setup.notes {
             text.push_str(&format!("note: {note}\n"));
         }
@@ -65,7 +66,7 @@ impl Folder {
 
     /// The Onehopfile is one, and nginx takes its configurations.
     fn check(&self, setup: &Setup) {
-        assert!(!setup.paths.is_empty() && !setup.today.is_empty());
+        assert!(!setup.routes.is_empty() && !setup.today.is_empty());
         let file = setup.folder.join("Onehopfile-of-the-trial");
         std::fs::write(&file, filled(&setup.onehopfile, &self.path())).unwrap();
         let loaded = onehop_config::load(&file, FileKind::Onehopfile, &FileSource);
@@ -137,6 +138,7 @@ pub(super) fn environment() -> Environment {
         bun: None,
         npm: program("npm"),
         occupied: Vec::new(),
+        is_dry_run: false,
         variables: Vec::new(),
     }
 }

@@ -264,7 +264,11 @@ fn an_onehopfile_is_compared_with_what_it_replaces() {
     assert!(matches!(setup.today.as_slice(), [super::super::Front::None, super::super::Front::Nginx { .. }]));
 
     let setup = of(":8080\nspa ./dist\n").unwrap();
-    assert!(setup.application.is_none() && setup.paths == ["/", "/a.js"], "{setup:?}");
+    assert!(
+        setup.application.is_none()
+            && setup.routes.iter().map(|route| route.path.as_str()).eq(["/", "/a.js"]),
+        "{setup:?}"
+    );
     assert_eq!(setup.onehopfile, ":{port} {\n\tspa ./dist\n}\n");
 
     let both = of(":8080 {\n\tapp /api/* ./server.js\n\tspa ./dist\n}\n").unwrap_err();
@@ -296,9 +300,8 @@ proptest::proptest! {
         let package = serde_json::json!({ "scripts": { "start": start } }).to_string();
         let folder = Folder::of(&[("package.json", &package), ("server.js", &text), ("c.js", &text), ("index.html", &text)]);
         let reported = routes::tell(&folder.path(), None);
-        proptest::prop_assert!(reported.paths.iter().all(|path| path.starts_with('/')));
+        proptest::prop_assert!(reported.routes.iter().all(|path| path.starts_with('/')));
         let _ = detect(&folder.path().join("package.json"), &environment());
         let _ = script::kind_of(&folder.path().join("server.js"));
-        let _ = site::assets(&text, &folder.path());
     }
 }

@@ -9,6 +9,7 @@ mod aspects;
 use std::time::Duration;
 
 use super::Compared;
+use super::route::PATHS_MAX;
 use super::stacks::{Stack, accept};
 use crate::client::Client;
 use crate::plan::{Request, Timeouts};
@@ -24,8 +25,6 @@ pub(super) const IGNORED: &str = "Not counted as differences: Date, Server, Via,
 
 /// Questions altogether.
 const QUESTIONS_MAX: usize = 32;
-/// Paths that are asked for.
-const PATHS_MAX: usize = 10;
 /// Paths that are asked in every variant.
 const PATHS_IN_ALL_FORMS_MAX: usize = 3;
 /// Folders below which a page that is not there is asked for.
@@ -33,9 +32,10 @@ const FOLDERS_MAX: usize = 5;
 /// A clock in seconds, and most caches of one, have moved on after this.
 const PAUSE: Duration = Duration::from_millis(1_100);
 /// A page that takes longer is no page to measure.
-const TIMEOUTS: Timeouts = Timeouts { connect: Duration::from_secs(2), response: Duration::from_secs(10) };
+pub(super) const TIMEOUTS: Timeouts =
+    Timeouts { connect: Duration::from_secs(2), response: Duration::from_secs(10) };
 /// Nobody has it, and the name says to whoever reads a log where it came from.
-const MISSING: &str = "/onehop-try-asks-for-a-page-that-is-not-there";
+pub const MISSING: &str = "/onehop-try-asks-for-a-page-that-is-not-there";
 
 /// What came of asking.
 #[derive(Debug)]
@@ -238,4 +238,4 @@ impl<'a> Side<'a> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -11,7 +11,9 @@ use crate::side_by_side::stacks::tests::stack_at;
 /// What a server answers to a request's head.
 type Responses = dyn Fn(&str) -> Vec<u8> + Send + Sync;
 
-fn serve(responses: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static) -> SocketAddr {
+pub(in crate::side_by_side) fn serve(
+    responses: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static,
+) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let responses: Arc<Responses> = Arc::new(responses);
@@ -35,7 +37,7 @@ fn talk(mut stream: TcpStream, responses: &Responses) {
     }
 }
 
-fn response(head: &str, status: &str, fields: &str, body: &[u8]) -> Vec<u8> {
+pub(in crate::side_by_side) fn response(head: &str, status: &str, fields: &str, body: &[u8]) -> Vec<u8> {
     let length = body.len();
     let mut text = format!("HTTP/1.1 {status}\r\n{fields}Content-Length: {length}\r\n\r\n").into_bytes();
     if !head.starts_with("HEAD ") {

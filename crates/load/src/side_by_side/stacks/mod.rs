@@ -32,7 +32,7 @@ const READY_WITHIN: Duration = Duration::from_secs(30);
 
 /// The `Host` that all stacks are asked with. Without a port, so that an application that writes its own address into
 /// its answers writes the same one behind each.
-const HOST: &str = "localhost";
+pub(super) const HOST: &str = "localhost";
 
 /// One way of serving it.
 #[derive(Debug)]

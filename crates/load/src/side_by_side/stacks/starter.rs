@@ -45,6 +45,7 @@ mod tests {
             words: ["sh", "-c", "echo \"$PORT $GREETING $0\" > app.txt", "one 'two' $three"]
                 .map(str::to_owned)
                 .into(),
+            passed: Vec::new(),
             environment: vec![("GREETING".to_owned(), "good day".to_owned())],
             directory: behind.clone(),
             port: AppPort::Assigned,

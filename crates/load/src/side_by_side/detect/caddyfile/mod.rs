@@ -26,7 +26,7 @@ use crate::side_by_side::{Found, Front, Setup, SideBySideError};
 use proxy::{Proxy, proxies};
 use text::{Edits, TextLine};
 
-/// Paths that are asked for.
+/// Paths that are suggested.
 const PATHS_MAX: usize = 12;
 /// What of the text a side-by-side run looks at.
 struct File<'a> {
@@ -81,7 +81,7 @@ pub(super) fn detect(path: &Path, environment: &Environment) -> Result<Setup, Si
         ),
         None => format!("a site of Caddy ({})", name.trim_start_matches("./")),
     };
-    let paths = paths(&file, &proxies, &behind, environment);
+    let guessed = guessed(&proxies, &behind);
     Ok(Setup {
         found: Found { path: path.to_owned(), description },
         folder: folder.to_owned(),
@@ -90,7 +90,10 @@ pub(super) fn detect(path: &Path, environment: &Environment) -> Result<Setup, Si
         onehopfile,
         addresses: hosts(file.head),
         workers: None,
-        paths,
+        routes: Vec::new(),
+        guessed,
+        skipped: Vec::new(),
+        has_links: false,
         notes,
     })
 }
@@ -376,34 +379,20 @@ fn check(
     ))
 }
 
-/// What is asked: the page and its assets, and the application's routes where they are passed on.
-fn paths(file: &File<'_>, proxies: &[Proxy<'_>], behind: &Behind, environment: &Environment) -> Vec<String> {
-    let mut paths = vec!["/".to_owned()];
+/// The prefixes that are passed on, and the application's routes behind them.
+fn guessed(proxies: &[Proxy<'_>], behind: &Behind) -> Vec<String> {
+    let mut paths = Vec::new();
     for proxy in proxies {
         let prefix = proxy.prefix.trim_end_matches('*').trim_end_matches('/');
         if prefix.starts_with('/') {
             paths.push(format!("{prefix}/"));
         }
-        for path in &behind.paths {
+        for path in &behind.guessed {
             if proxy.is_taken_off {
                 paths.push(format!("{prefix}{path}"));
             } else if prefix.is_empty() || path.starts_with(&format!("{prefix}/")) || path == prefix {
                 paths.push(path.clone());
             }
-        }
-    }
-    let mut pending: Vec<&TextLine> = file.site.iter().collect();
-    while let Some(line) = pending.pop() {
-        let last = line.words.last().filter(|_| line.word(0) == "root" && line.words.len() > 1);
-        if let Some(root) = last {
-            let root = proxy::expanded(&root.text, environment);
-            let folder = super::files::normal(&file.path.parent().unwrap_or(file.path).join(root));
-            let page = read_bounded(&folder.join("index.html"), TEXT_BYTES_MAX).unwrap_or_default();
-            paths.extend(super::site::assets(&page, &folder));
-        }
-        // Below another path the names would be others.
-        if line.word(0) == "handle" && line.words.len() == 1 {
-            pending.extend(line.inner());
         }
     }
     let mut seen = std::collections::HashSet::new();

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use onehop_config::FileKind;
 use onehop_config::checked::{App, AppRun, Checked, Route, Step};
 
-use super::{InPlace, choose, for_onehop, global, hosts, paths, shared_edits, text};
+use super::{InPlace, choose, for_onehop, global, hosts, shared_edits, text};
 use crate::side_by_side::detect::behind::Behind;
 use crate::side_by_side::detect::environment::Environment;
 use crate::side_by_side::detect::files::{TEXT_BYTES_MAX, read_bounded};
@@ -70,7 +70,10 @@ pub(in crate::side_by_side::detect) fn detect(
             Setup {
                 found: Found { path: path.to_owned(), description },
                 folder: folder.to_owned(),
-                paths: paths(&file, &proxies, &behind, environment),
+                routes: Vec::new(),
+                guessed: super::guessed(&proxies, &behind),
+                skipped: Vec::new(),
+                has_links: false,
                 application: behind.application,
                 today: vec![today],
                 onehopfile: String::new(),

@@ -66,7 +66,10 @@ pub(super) fn detect(path: &Path, environment: &Environment) -> Result<Setup, Si
         onehopfile: site(&translated.body),
         addresses: addresses(server.directive, &mut notes),
         workers: None,
-        paths: translated.paths,
+        routes: Vec::new(),
+        guessed: translated.paths,
+        skipped: Vec::new(),
+        has_links: false,
         notes,
     })
 }
@@ -93,16 +96,11 @@ impl Deployment for Located<'_> {
     }
 
     fn routes(&self) -> &[String] {
-        &self.behind.paths
+        &self.behind.guessed
     }
 
     fn is_single_page_application(&self, folder: &Path) -> bool {
         super::site::is_application(folder)
-    }
-
-    fn assets(&self, folder: &Path) -> Vec<String> {
-        let page = read_bounded(&folder.join("index.html"), TEXT_BYTES_MAX);
-        super::site::assets(&page.unwrap_or_default(), folder)
     }
 
     fn access_log(&self, notes: &mut Vec<String>) -> String {

@@ -15,7 +15,7 @@ fn onehopfile(conf: &str) -> String {
     match folder.detect("nginx.conf", &running()) {
         Ok(setup) => {
             let notes: String = setup.notes.iter().map(|note| format!("note: {note}\n")).collect();
-            folder.plain(&format!("{}asks {}\n{notes}", setup.onehopfile, setup.paths.join(" ")))
+            folder.plain(&format!("{}guesses {}\n{notes}", setup.onehopfile, setup.guessed.join(" ")))
         }
         Err(error) => folder.plain(&format!("{error}\n")),
     }
@@ -239,6 +239,6 @@ fn nginx_takes_what_is_measured_of_each_kind_of_location_and_upstream() {
         upstream("server localhost:3000; server localhost:5000 down;"),
     ] {
         // The folder's own check asks nginx.
-        check(&conf, &["asks "]);
+        check(&conf, &["guesses "]);
     }
 }
