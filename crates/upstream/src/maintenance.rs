@@ -181,8 +181,8 @@ impl Pool {
     /// a busy proxy dial for every other request.
     fn evict_above_bound(&mut self, core: &Core, now: Instant) {
         let peer = &self.peer;
-        let is_long = |idle: &Box<Connection>| idle.idle_time(now) >= IDLE_COUNTED_AFTER;
-        let mut long = self.idle.partition_point(is_long);
+        let is_long = |idle: &Connection| idle.idle_time(now) >= IDLE_COUNTED_AFTER;
+        let mut long = self.idle.partition_point(|idle| is_long(idle));
         peer.note_idle_long(core, long);
         // Cores look at the same time: each leaves the others their share.
         let own_share = peer.settings.idle_max.max(peer.settings.connections_min) / core.cores().max(1);

@@ -7,6 +7,7 @@ use crate::option_table::Seen;
 use crate::syntax::Token;
 
 /// What a block says so far.
+#[derive(Default)]
 pub(super) struct Draft {
     /// With the defaults of all that was not written. Its TLS and its active health stand beside it until it is known
     /// whether there are any.
@@ -57,20 +58,5 @@ impl Draft {
     /// Whether an option or an option of the transport is wrong.
     pub(super) fn is_broken(&self) -> bool {
         self.seen.is_broken || self.transport.is_broken
-    }
-}
-
-impl Default for Draft {
-    fn default() -> Self {
-        Self {
-            proxy: Proxy::default(),
-            tls: ProxyTls::default(),
-            active: ActiveHealth::default(),
-            pool: WrittenPool::default(),
-            targets: Vec::new(),
-            scheme: None,
-            seen: Seen::default(),
-            transport: Seen::default(),
-        }
     }
 }
