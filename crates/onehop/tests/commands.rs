@@ -52,7 +52,7 @@ fn every_help_teaches_with_an_example() {
 fn a_dry_run_shows_what_would_be_started_and_asked_and_starts_nothing() {
     let folder = Folder::new();
     let start = "MODE=demo API_KEY=s3cr3t node server.js --token=s3cr3t";
-    folder.write("package.json", &format!(r#"{{"scripts": {{"start": "{start}"}}}}"#));
+    folder.write("package.json", format!(r#"{{"scripts": {{"start": "{start}"}}}}"#));
     folder.write(
         "server.js",
         "require('fs').writeFileSync('started', '');\nconst app = express();\n\
