@@ -3,12 +3,14 @@
 //! Owns its cost and its faults; speaks just enough HTTP/1.1 for a GET without a body. It is started with variables:
 //! `PORT`, `COST` (turns of a loop for each request), `SLOW_MS` and `SLOW_REQUEST_US` (so long after its start each
 //! request sleeps so long), `SLOW_REQUESTS` (the same for so many first requests, whenever they come), `SILENT_MS` (so long
-//! it does not listen), `FAIL_AFTER` (after so many requests it answers 500).
+//! it does not listen), `FAIL_AFTER` (after so many requests it answers 500), `SERIAL` (1: one request at a time, as a
+//! handler that blocks its only thread).
 
 use std::hint::black_box;
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -18,6 +20,7 @@ const HEAD_BYTES_MAX: usize = 4096;
 const GOOD: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nhello\n";
 const BAD: &[u8] = b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 4\r\n\r\nbad\n";
 
+static TURN: Mutex<()> = Mutex::new(());
 static ANSWERED: AtomicU64 = AtomicU64::new(0);
 
 /// Serves until it is ended.
@@ -30,11 +33,13 @@ pub fn main() {
     let slow_request = Duration::from_micros(number("SLOW_REQUEST_US").unwrap_or(0));
     let slow_first = number("SLOW_REQUESTS").unwrap_or(0);
     let fail_after = number("FAIL_AFTER").unwrap_or(u64::MAX);
+    let is_serial = number("SERIAL") == Some(1);
     thread::sleep(Duration::from_millis(number("SILENT_MS").unwrap_or(0)));
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).expect("the port is free");
     for stream in listener.incoming().flatten() {
         thread::spawn(move || {
             let response = || {
+                let _turn = is_serial.then(|| TURN.lock().unwrap_or_else(PoisonError::into_inner));
                 burn(cost);
                 let earlier = ANSWERED.fetch_add(1, Ordering::Relaxed);
                 if earlier < slow_first || Instant::now() < slow_until {

@@ -1,28 +1,48 @@
 //! The highest rate at which a percentile stays under a limit, and the curve on the way there.
 //!
-//! Owns the search. Every point is an open loop, so that a server that falls behind is seen to.
+//! Owns the search. A short closed loop says what the server can do at most; every step after it is an open loop, so
+//! that a server that falls behind is found out. After a step beyond the limit the server may empty its queues, so that
+//! no step pays for the one before it.
 //!
-//! `path.rs` decides which rate is tried next, and is pure; here it is tried.
+//! `bisection.rs` decides which rate is tried next, `verdict.rs` whether it was within the limit; both are pure, and
+//! here it is tried.
 
+use std::fmt;
 use std::time::Duration;
 
 use crate::engine::{self, LoadError};
-use crate::outcome::{Bottleneck, End, Run};
+use crate::outcome::{End, Run};
 use crate::plan::{Arrivals, Pace, Phase, Plan, Spacing, Until};
 use crate::progress::Observer;
 
-mod path;
+mod bisection;
+#[cfg(test)]
+mod simulated;
+mod verdict;
 
-use path::{Path, Seen, Step};
+use bisection::{Bisection, Next};
+pub use verdict::Verdict;
 
-/// The first closed loop only learns the order of magnitude.
-const LOOK_TIME: Duration = Duration::from_secs(1);
-/// Where that learned nothing, the search begins here, requests per second.
-const START_UNKNOWN: f64 = 100.0;
-/// The lowest rate is this share of what the closed loop reached: surely within any limit that can be met at all.
-const START_SHARE: f64 = 0.05;
-/// Answers beyond the percentile on which it stands; with fewer it is chance.
+/// The closed loop only learns the order of magnitude.
+const PROBE_TIME: Duration = Duration::from_secs(1);
+/// Connections of the closed loop: enough to keep a server busy, few enough that one that takes 100 ms for each
+/// request answers them all within seconds.
+const PROBE_CONNECTIONS: usize = 64;
+/// Where the closed loop had no good answer, the search begins here, requests per second.
+const START_UNKNOWN: f64 = 10.0;
+/// The first rate is this share of what the closed loop reached, a load that most servers bear easily.
+const START_SHARE: f64 = 0.5;
+/// After a step beyond the limit one connection asks alone for this time. Its first answer comes when the server is
+/// through with what the step left behind.
+const DRAIN_TIME: Duration = Duration::from_millis(500);
+/// Answers beyond the percentile on which it rests; with fewer it is chance.
 const RESPONSES_BEYOND_MIN: f64 = 10.0;
+/// A step lasts longer where its rate would give too few answers, at most so many times as long.
+const TIME_FACTOR_MAX: u32 = 4;
+/// Requests in the longest step below which nothing can be learned of a rate.
+const REQUESTS_MIN: f64 = 10.0;
+/// A confirmation lasts so many times as long as a step at the same rate.
+const CONFIRMATION_FACTOR: u32 = 2;
 
 /// What is looked for.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -42,8 +62,8 @@ pub struct Point {
     pub offered: f64,
     /// What came of it.
     pub run: Run,
-    /// Whether it stayed within the limit.
-    pub is_within: bool,
+    /// Whether it stayed within the limit, and why not.
+    pub verdict: Verdict,
 }
 
 /// How it is looked for.
@@ -51,16 +71,16 @@ pub struct Point {
 pub struct Settings {
     /// The distances between arrivals.
     pub spacing: Spacing,
-    /// Length of each point.
+    /// Length of each step; longer where a rate gives too few answers for the percentile.
     pub time: Duration,
-    /// Load before each point, not counted.
+    /// Load before each step, not counted.
     pub warm_up: Duration,
-    /// The first rate, requests per second; `None` takes a twentieth of what a short closed loop reaches.
+    /// The first rate, requests per second; `None` takes half of what a short closed loop reaches.
     pub start: Option<f64>,
-    /// The search is over when the best rate and the lowest that is too much differ by this share.
+    /// The search is over when the highest rate within the limit and the lowest beyond it differ by this share.
     pub precision: f64,
-    /// Points at most, confirmations among them.
-    pub points_max: usize,
+    /// Steps at most, confirmations among them.
+    pub steps_max: usize,
 }
 
 /// What a search found.
@@ -70,16 +90,53 @@ pub struct Saturation {
     pub limit: Limit,
     /// All rates that were tried, in rising order.
     pub points: Vec<Point>,
-    /// The highest rate within the limit that was confirmed by a second run; `None` where not even the lowest was.
-    pub best: Option<f64>,
+    /// The highest rate within the limit, which a longer step of its own confirmed, or why there is none.
+    pub best: Result<f64, NoRate>,
     /// Where the load, not the server, was the limit: then `best` is only a lower bound.
     pub load_was_the_limit: bool,
     /// What a reader must know, for people.
     pub caveats: Vec<String>,
 }
 
+/// Why no rate was found.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum NoRate {
+    /// The search was broken off.
+    Interrupted,
+    /// Not even the lowest rate that was tried, requests per second, was within the limit.
+    LowestBeyond(f64),
+    /// Rates were within the limit for a step, and none of them for a longer one.
+    Unconfirmed,
+    /// The steps that the search may take were used up.
+    OutOfSteps,
+}
+
+impl Point {
+    /// Whether it stayed within the limit.
+    pub fn is_within(&self) -> bool {
+        self.verdict == Verdict::Within
+    }
+}
+
+impl fmt::Display for NoRate {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NoRate::Interrupted => out.write_str("the search was broken off before it was over"),
+            NoRate::LowestBeyond(rate) => {
+                write!(
+                    out,
+                    "not even the lowest rate that was tried, {rate:.1} requests per second, was within the limit"
+                )
+            }
+            NoRate::Unconfirmed => out
+                .write_str("rates were within the limit for a short time, and none of them for a longer one"),
+            NoRate::OutOfSteps => out.write_str("the search took all its steps before a rate was confirmed"),
+        }
+    }
+}
+
 impl Default for Settings {
-    /// Some 15 points of 5 s: a minute and a half.
+    /// Some ten steps of 5 s: a minute and a half.
     fn default() -> Self {
         Settings {
             spacing: Spacing::Poisson,
@@ -87,7 +144,7 @@ impl Default for Settings {
             warm_up: Duration::from_secs(1),
             start: None,
             precision: 0.05,
-            points_max: 30,
+            steps_max: 40,
         }
     }
 }
@@ -95,7 +152,7 @@ impl Default for Settings {
 /// Looks for the highest rate within the limit. The plan gives what is asked and, with its pace, how many
 /// connections there may be; its own end and warm-up do not count.
 ///
-/// An interruption is no error: the points until then are told, with a caveat and without a best rate.
+/// An interruption is no error: the points until then are reported, without a best rate.
 ///
 /// # Errors
 /// Where the load could not begin.
@@ -105,180 +162,124 @@ pub fn search(
     settings: &Settings,
     observer: &mut dyn Observer,
 ) -> Result<Saturation, LoadError> {
-    let mut search = Search { plan, limit, settings, observer, points: Vec::new() };
-    let start = search.start()?;
-    let mut path = Path::new(start, settings.precision, settings.points_max);
-    let mut is_broken_off = search.observer.is_interrupted();
-    while !is_broken_off {
-        let (rate, words) = match path.next() {
-            Step::Try(rate) => (rate, "trying"),
-            Step::Confirm(rate) => (rate, "confirming"),
-            Step::Done => break,
+    find(limit, settings, &mut |measurement| load_server(plan, settings, measurement, observer))
+}
+
+/// What the search measures.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Measurement {
+    /// A closed loop, to learn what it can do at most.
+    Probe,
+    /// An open loop at this rate.
+    Step { rate: f64, time: Duration, number: usize, is_confirmation: bool },
+    /// To become idle.
+    Drain,
+}
+
+/// The search, of a server that `measure` loads.
+fn find(
+    limit: Limit,
+    settings: &Settings,
+    measure: &mut dyn FnMut(Measurement) -> Result<Run, LoadError>,
+) -> Result<Saturation, LoadError> {
+    let mut is_interrupted = false;
+    let start = match settings.start {
+        Some(start) => start,
+        None => {
+            let run = measure(Measurement::Probe)?;
+            is_interrupted = run.end == End::Interrupted;
+            measure(Measurement::Drain)?;
+            if run.completed == 0 { START_UNKNOWN } else { run.rate() * START_SHARE }
+        }
+    };
+    let lowest = REQUESTS_MIN / (settings.time * TIME_FACTOR_MAX).as_secs_f64().max(f64::MIN_POSITIVE);
+    let mut bisection = Bisection::new(start, lowest, settings.precision, settings.steps_max);
+    let mut points = Vec::new();
+    while !is_interrupted {
+        let (rate, is_confirmation) = match bisection.next() {
+            Next::Try(rate) => (rate, false),
+            Next::Confirm(rate) => (rate, true),
+            Next::Done => break,
         };
-        let seen = search.point(rate, words, path.tried())?;
-        is_broken_off = search.points.last().is_some_and(|point| point.run.end == End::Interrupted);
-        path.saw(seen);
+        let time = length(rate, is_confirmation, limit, settings);
+        let run = measure(Measurement::Step { rate, time, number: points.len() + 1, is_confirmation })?;
+        let verdict = Verdict::of(&run, limit);
+        points.push(Point { offered: rate, run, verdict });
+        is_interrupted = verdict == Verdict::Incomplete;
+        bisection.saw(verdict.seen());
+        if !is_interrupted && verdict != Verdict::Within {
+            is_interrupted = measure(Measurement::Drain)?.end == End::Interrupted;
+        }
     }
-    let mut points = search.points;
     points.sort_by(|one, other| one.offered.total_cmp(&other.offered));
-    let best = path.best();
-    let load_was_the_limit = path.is_load_the_limit();
-    let caveats = caveats(&points, limit, &path, is_broken_off);
+    let best = bisection.best().ok_or_else(|| why_none(is_interrupted, &bisection, &points));
+    let load_was_the_limit = bisection.is_load_the_limit();
+    let caveats = caveats(&points, limit, best.is_ok() && !bisection.is_precise());
     Ok(Saturation { limit, points, best, load_was_the_limit, caveats })
 }
 
-struct Search<'a> {
-    plan: &'a Plan,
-    limit: Limit,
-    settings: &'a Settings,
-    observer: &'a mut dyn Observer,
-    points: Vec<Point>,
+/// How long a rate is tried.
+fn length(rate: f64, is_confirmation: bool, limit: Limit, settings: &Settings) -> Duration {
+    let responses = RESPONSES_BEYOND_MIN / (1.0 - limit.share).max(f64::MIN_POSITIVE);
+    let longest = settings.time * TIME_FACTOR_MAX;
+    let wanted = Duration::try_from_secs_f64(responses / rate).unwrap_or(longest);
+    let time = wanted.clamp(settings.time, longest);
+    if is_confirmation { time * CONFIRMATION_FACTOR } else { time }
 }
 
-impl Search<'_> {
-    /// The first rate.
-    fn start(&mut self) -> Result<f64, LoadError> {
-        if let Some(start) = self.settings.start {
-            return Ok(start);
+/// Measures by the engine.
+fn load_server(
+    plan: &Plan,
+    settings: &Settings,
+    measurement: Measurement,
+    observer: &mut dyn Observer,
+) -> Result<Run, LoadError> {
+    let connections = plan.pace.connections();
+    let closed = |connections| Pace::Closed { connections, think: Duration::ZERO };
+    let (pace, time, warm_up, seed) = match measurement {
+        Measurement::Probe => {
+            observer.stage("a closed loop, to learn what the server can do at most");
+            (closed(connections.min(PROBE_CONNECTIONS)), PROBE_TIME, settings.warm_up, plan.seed)
         }
-        self.observer.stage("looking what the server can do at all");
-        let pace = Pace::Closed { connections: self.plan.pace.connections(), think: Duration::ZERO };
-        let until = Until { time: Some(LOOK_TIME), ..Until::default() };
-        let plan = Plan { pace, until, warm_up: self.settings.warm_up, ..self.plan.clone() };
-        let run = engine::run(&plan, self.observer)?;
-        Ok(if run.total.good == 0 { START_UNKNOWN } else { run.rate() * START_SHARE })
-    }
+        Measurement::Step { rate, time, number, is_confirmation } => {
+            let what = if is_confirmation { "confirming" } else { "trying" };
+            observer.stage(&format!("step {number}: {what} {rate:.0} requests per second"));
+            let phases = vec![Phase { from: rate, to: rate, length: time }];
+            let arrivals = Arrivals { spacing: settings.spacing, phases };
+            // Other arrivals at each step, so that a confirmation is one.
+            let seed = plan.seed.wrapping_add(number as u64);
+            (Pace::Open { connections, arrivals }, time, settings.warm_up, seed)
+        }
+        Measurement::Drain => (closed(1), DRAIN_TIME, Duration::ZERO, plan.seed),
+    };
+    let until = Until { time: Some(time), ..Until::default() };
+    engine::run(&Plan { pace, until, warm_up, seed, ..plan.clone() }, observer)
+}
 
-    /// Tries one rate.
-    fn point(&mut self, rate: f64, words: &str, tried: usize) -> Result<Seen, LoadError> {
-        self.observer.stage(&format!("point {}: {words} {rate:.0} requests per second", tried + 1));
-        let phases = vec![Phase { from: rate, to: rate, length: self.settings.time }];
-        let arrivals = Arrivals { spacing: self.settings.spacing, phases };
-        let plan = Plan {
-            pace: Pace::Open { connections: self.plan.pace.connections(), arrivals },
-            until: Until { time: Some(self.settings.time), ..Until::default() },
-            warm_up: self.settings.warm_up,
-            // Other arrivals at each point, so that a confirmation is one.
-            seed: self.plan.seed.wrapping_add(tried as u64),
-            ..self.plan.clone()
-        };
-        let run = engine::run(&plan, self.observer)?;
-        let seen = judge(&run, self.limit);
-        self.points.push(Point { offered: rate, run, is_within: seen == Seen::Within });
-        Ok(seen)
+fn why_none(is_interrupted: bool, bisection: &Bisection, points: &[Point]) -> NoRate {
+    match points.first() {
+        _ if is_interrupted => NoRate::Interrupted,
+        Some(lowest) if bisection.is_none_within() => NoRate::LowestBeyond(lowest.offered),
+        Some(_) if bisection.is_given_up() => NoRate::Unconfirmed,
+        _ => NoRate::OutOfSteps,
     }
 }
 
-/// Whether a run stayed within the limit, and whose fault it is if not.
-///
-/// Connections that are all busy are the server's doing: it holds them, and arrivals that wait for one are in the
-/// latency already.
-fn judge(run: &Run, limit: Limit) -> Seen {
-    use Bottleneck::{Core, Late, System, Thread};
-    let bottleneck = run.generator.bottleneck.filter(|_| run.total.good > 0);
-    if let Some(Thread { .. } | Core { .. } | System { .. } | Late { .. }) = bottleneck {
-        return Seen::LoadAtItsLimit;
-    }
-    let total = &run.total;
-    let failed = (total.unexpected + total.failures.sum()) as f64 / (total.requests() as f64).max(1.0);
-    let is_whole = !run.end.is_early();
-    let is_answered = total.good > 0 && failed <= limit.failures;
-    if is_whole && is_answered && total.latency.at(limit.share) <= limit.latency {
-        Seen::Within
-    } else {
-        Seen::Beyond
-    }
-}
-
-fn caveats(points: &[Point], limit: Limit, path: &Path, is_broken_off: bool) -> Vec<String> {
+fn caveats(points: &[Point], limit: Limit, is_imprecise: bool) -> Vec<String> {
     let mut caveats = Vec::new();
-    if is_broken_off {
-        caveats.push("it was broken off before the search was over: there is no best rate yet".to_owned());
-    } else if path.is_out_of_points() {
-        let count = points.len();
-        caveats
-            .push(format!("the search ended after {count} points, before it was as precise as it was to be"));
-    }
-    if path.is_load_the_limit() {
-        caveats.push(
-            "the load was at its own limit: the server may take more than the best rate. Give the load more threads \
-             and cores"
-                .to_owned(),
-        );
-    }
-    if path.best().is_none() && !is_broken_off {
+    if is_imprecise {
         caveats.push(format!(
-            "no rate that was tried stayed within the limit twice: p{} below {:?}, failures up to {} %",
-            limit.share * 100.0,
-            limit.latency,
-            limit.failures * 100.0
+            "the search ended after {} steps, before it was as precise as it was to be",
+            points.len()
         ));
     }
     let has_few = |point: &&Point| (point.run.total.good as f64) * (1.0 - limit.share) < RESPONSES_BEYOND_MIN;
     let few = points.iter().filter(has_few).count();
     if few > 0 {
         caveats.push(format!(
-            "at {few} of {} points the percentile stands on fewer than ten answers: longer points tell more",
+            "at {few} of {} steps the percentile rests on fewer than ten answers: a longer --time tells more",
             points.len()
         ));
     }
     caveats
-}
-
-#[cfg(test)]
-mod tests {
-    use std::time::SystemTime;
-
-    use super::*;
-    use crate::outcome::{Generator, Tally};
-
-    const LIMIT: Limit = Limit { share: 0.99, latency: Duration::from_millis(10), failures: 0.001 };
-
-    fn run(good: u64, millis: u64, failed: u64) -> Run {
-        let mut total = Tally { good, ..Tally::default() };
-        total.latency.record_many(Duration::from_millis(millis), good);
-        total.failures.timed_out = failed;
-        Run {
-            begun: SystemTime::UNIX_EPOCH,
-            elapsed: Duration::from_secs(1),
-            completed: good,
-            total,
-            by_request: Vec::new(),
-            slices: Vec::new(),
-            slice_length: Duration::from_millis(100),
-            stalls: Vec::new(),
-            omitted: None,
-            generator: Generator::default(),
-            end: End::Time,
-        }
-    }
-
-    fn limited(bottleneck: Bottleneck) -> Run {
-        let generator = Generator { bottleneck: Some(bottleneck), ..Generator::default() };
-        Run { generator, ..run(1000, 5, 0) }
-    }
-
-    #[test]
-    fn a_point_is_within_only_with_its_latency_its_answers_and_a_load_that_kept_up() {
-        assert_eq!(judge(&run(1000, 9, 1), LIMIT), Seen::Within);
-        assert_eq!(judge(&run(1000, 11, 0), LIMIT), Seen::Beyond);
-        assert_eq!(judge(&run(1000, 5, 3), LIMIT), Seen::Beyond);
-        assert_eq!(judge(&run(0, 5, 0), LIMIT), Seen::Beyond);
-        assert_eq!(judge(&limited(Bottleneck::Thread { share: 1.0 }), LIMIT), Seen::LoadAtItsLimit);
-        assert_eq!(judge(&limited(Bottleneck::Connections { arrivals: 9 }), LIMIT), Seen::Within);
-        let interrupted = Run { end: End::Interrupted, ..run(1000, 5, 0) };
-        assert_eq!(judge(&interrupted, LIMIT), Seen::Beyond);
-    }
-
-    #[test]
-    fn what_a_reader_must_know_is_said() {
-        let mut path = Path::new(10.0, 0.05, 30);
-        for _ in 0..4 {
-            path.next();
-            path.saw(Seen::LoadAtItsLimit);
-        }
-        let points = [Point { offered: 10.0, run: run(10, 1, 0), is_within: false }];
-        let reported = [caveats(&points, LIMIT, &path, false), caveats(&points, LIMIT, &path, true)].concat();
-        insta::assert_snapshot!(reported.join("\n"));
-    }
 }

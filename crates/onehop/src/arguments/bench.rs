@@ -263,7 +263,8 @@ pub(crate) struct Compare {
     about = "Find the highest rate that keeps latency under a limit",
     long_about = "Find the highest rate that keeps latency under a limit.\n\n\
         Every rate that is tried is an open loop: requests arrive whether or not earlier ones are answered, so that \
-        a server that falls behind is seen to. The rate that is told was confirmed by a second run.",
+        a server that falls behind is found out. The rate that is reported was confirmed by a longer \
+        step.",
     after_help = "Examples:\n  \
         onehop bench max :8080                                     the highest rate with p99 under 50 ms\n  \
         onehop bench max :8080/blogs --limit 'p99.9<100ms' --failures 0.5%\n  \
@@ -280,7 +281,7 @@ pub(crate) struct Max {
     /// The share of requests that may fail
     #[arg(long, value_name = "SHARE", default_value = "0.1%", value_parser = quantity::share)]
     pub(crate) failures: f64,
-    /// How long each rate is tried
+    /// How long each rate is tried; up to four times as long where it gives too few answers for the percentile
     #[arg(long, short = 'd', visible_alias = "duration", value_name = "TIME", default_value = "5s", value_parser = quantity::duration)]
     pub(crate) time: Duration,
     /// Most connections at a time

@@ -7,7 +7,7 @@ use super::{Cell, Document, Table, Tone, failures};
 use crate::caveat::CaveatCode;
 use crate::report::plot::{Against, Plot, Under};
 use crate::report::{caveats, figures};
-use crate::saturation::Saturation;
+use crate::saturation::{Point, Saturation, Verdict};
 
 pub(super) fn write(saturation: &Saturation, document: &mut Document) {
     let limit = saturation.limit;
@@ -20,23 +20,51 @@ pub(super) fn write(saturation: &Saturation, document: &mut Document) {
     document.title = format!("The highest rate with {percentile} under {}", figures::length(limit.latency));
     document.paragraph(format!("Looked for: the highest rate of an open loop that keeps {wanted}."));
     match (saturation.best, saturation.load_was_the_limit) {
-        (Some(best), false) => {
-            document.lead(format!("{} requests per second, confirmed by a second run.", figures::number(best)));
-        }
-        (Some(best), true) => document.warning(format!(
-            "The load reached its own limit, not the server: at least {} requests per second, confirmed by a second \
-             run. Give the load more threads (-t) or cores, or run it on another machine, to see where the server's \
-             limit is.",
-            figures::number(best)
+        (Ok(best), false) => document
+            .lead(format!("{} requests per second, confirmed by a longer run.", figures::number(best))),
+        (Ok(best), true) => document.warning(format!(
+            "At least {} requests per second, confirmed by a longer run: beyond that the load reached its own limit, \
+             not the server. {}",
+            figures::number(best),
+            own_limit(saturation)
         )),
-        (None, _) => document.warning(format!(
-            "No rate is confirmed: not even the lowest that was tried kept {wanted}. Allow more latency, or look at \
-             a single run to see where the time goes."
+        (Err(why), is_load) => document.warning(format!(
+            "No rate is confirmed: {why} ({wanted}). {}",
+            if is_load {
+                own_limit(saturation)
+            } else {
+                "Allow more latency, or look at a single run to see where the time goes.".to_owned()
+            }
         )),
     }
     document.table(points(saturation));
     document.plot(against(saturation));
     document.caveats(noted(CaveatCode::Search, &saturation.caveats));
+}
+
+/// What the load's threads measured of themselves at the lowest rate at which they were the limit, and what to do.
+fn own_limit(saturation: &Saturation) -> String {
+    let is_own = |point: &&Point| point.verdict == Verdict::LoadAtItsLimit;
+    let Some(point) = saturation.points.iter().find(is_own) else { return String::new() };
+    let generator = &point.run.generator;
+    let late = match generator.lateness.is_empty() {
+        true => figures::NOTHING.to_owned(),
+        false => figures::duration(generator.lateness.at(saturation.limit.share)),
+    };
+    let advice = if generator.waiting > generator.busiest {
+        "Something else runs on its cores: bind server and load to cores of their own (--cores), or run the load on \
+         another machine."
+    } else {
+        "Give the load more threads (-t) and cores, or run it on another machine."
+    };
+    format!(
+        "At {} its busiest thread used {} of a core and waited {} of the time for one, and {} of its lateness was {late}. \
+         {advice}",
+        figures::rate(point.offered),
+        figures::percent(generator.busiest),
+        figures::percent(generator.waiting),
+        figures::percentile(saturation.limit.share),
+    )
 }
 
 fn points(saturation: &Saturation) -> Table {
@@ -45,11 +73,8 @@ fn points(saturation: &Saturation) -> Table {
     let mut table = Table::of_figures("Rates that were tried, in rising order", "Offered", &columns);
     for point in &saturation.points {
         let latency = &point.run.total.latency;
-        let within = match (point.is_within, caveats::is_own_limit(&point.run)) {
-            (true, _) => Cell::toned("yes", Tone::Good),
-            (false, false) => Cell::toned("no", Tone::Bad),
-            (false, true) => Cell::toned("no, by the load", Tone::Bad),
-        };
+        let tone = if point.is_within() { Tone::Good } else { Tone::Bad };
+        let within = Cell::toned(point.verdict.to_string(), tone);
         let times = [latency.at(0.5), latency.at(saturation.limit.share), latency.max()];
         let times = times.map(|took| match latency.is_empty() {
             true => Cell::from(figures::NOTHING),
@@ -75,7 +100,7 @@ fn against(saturation: &Saturation) -> Option<Plot> {
             load: point.offered,
             median: figures::as_micros(point.run.total.latency.at(0.5)),
             high: figures::as_micros(point.run.total.latency.at(saturation.limit.share)),
-            is_within: point.is_within,
+            is_within: point.is_within(),
         })
         .collect();
     let plot = Against {

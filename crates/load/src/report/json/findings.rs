@@ -161,7 +161,8 @@ fn saturation(found: &Saturation) -> Value {
     let points = found.points.iter().map(|point| {
         json!({
             "offered_per_second": point.offered,
-            "is_within": point.is_within,
+            "is_within": point.is_within(),
+            "verdict": point.verdict.code(),
             "run": run::run(&point.run, None),
         })
     });
@@ -171,7 +172,7 @@ fn saturation(found: &Saturation) -> Value {
             "latency_us": figures::as_micros(found.limit.latency),
             "failures_share": found.limit.failures,
         },
-        "best_per_second": found.best,
+        "best_per_second": found.best.ok(),
         "load_was_the_limit": found.load_was_the_limit,
         "points": points.collect::<Vec<_>>(),
         "caveats": noted(CaveatCode::Search, &found.caveats),

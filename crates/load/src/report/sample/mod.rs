@@ -16,7 +16,7 @@ use crate::latency::Latencies;
 use crate::measure::Machine;
 use crate::outcome::{Bottleneck, End, Failures, Generator, Omitted, Run, Slice, Stall, Tally};
 use crate::plan::{Arrivals, Expect, Pace, Phase, Plan, Request, Reuse, Spacing, Timeouts, Until};
-use crate::saturation::{Limit, Point, Saturation};
+use crate::saturation::{Limit, Point, Saturation, Verdict};
 use crate::url::{Address, Url};
 
 /// Slices of a made-up run.
@@ -281,12 +281,13 @@ fn saturation() -> Saturation {
     ];
     let points = tried.into_iter().map(|(offered, median, spread)| {
         let seen = run(if offered > 15_000.0 { 15_100.0 } else { offered }, 5.0, median, spread);
-        Point { offered, is_within: offered <= 14_500.0, run: seen }
+        let verdict = if offered <= 14_500.0 { Verdict::Within } else { Verdict::Slow };
+        Point { offered, verdict, run: seen }
     });
     Saturation {
         limit: Limit { share: 0.99, latency: Duration::from_millis(5), failures: 0.001 },
         points: points.collect(),
-        best: Some(14_500.0),
+        best: Ok(14_500.0),
         load_was_the_limit: false,
         caveats: vec!["The two runs at the highest rate differ by 1.2 % in their p99.".to_owned()],
     }

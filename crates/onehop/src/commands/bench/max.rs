@@ -40,11 +40,11 @@ pub(super) fn max(arguments: &Max) -> Result<(), Failure> {
     };
     let found = saturation::search(&plan, limit, &settings, &mut session)
         .map_err(|error| Failure::failed(error.to_string()))?;
-    let is_found = found.best.is_some();
+    let best = found.best;
     session.tell(Findings::Saturation(found))?;
-    if is_found {
-        Ok(())
-    } else {
-        Err(Failure::failed("no rate was within the limit: see above what the lowest one gave"))
-    }
+    best.map(drop).map_err(|why| {
+        Failure::failed(format!(
+            "{why}: allow more latency with --limit or longer steps with --time, or see `onehop bench URL --rate RATE`"
+        ))
+    })
 }
