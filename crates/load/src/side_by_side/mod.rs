@@ -4,6 +4,7 @@
 //! user's, and never claims a saving where the answers differ.
 
 mod budget;
+mod chosen;
 pub mod detect;
 pub mod error;
 mod given;
