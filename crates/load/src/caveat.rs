@@ -1,6 +1,6 @@
 //! What a reader must know before believing figures: a code for programs, a sentence for people.
 //!
-//! Owns the codes. They are stable; whoever acts on a caveat asks for its code, and never for words of its text.
+//! Owns the codes. They are stable; a program that reacts to a caveat compares its code, never words of its text.
 
 use std::fmt;
 
@@ -49,7 +49,7 @@ codes! {
     NoAnswer = "no_answer",
     /// Answers with a status that was not expected.
     UnexpectedStatus = "unexpected_status",
-    /// Somebody broke it off.
+    /// It was interrupted.
     BrokenOff = "broken_off",
     /// It was given up, since nothing good came.
     GivenUp = "given_up",

@@ -111,10 +111,10 @@ fn ordinal(number: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, SystemTime};
+    use std::time::Duration;
 
     use super::*;
-    use crate::outcome::{End, Generator};
+    use crate::outcome::End;
 
     /// A second with so many answers, a hundredth of them slow, and failures beside.
     fn run(good: u64, p50_micros: u64, p99_micros: u64, failed: u64) -> Run {
@@ -122,19 +122,7 @@ mod tests {
         total.latency.record_many(Duration::from_micros(p50_micros), good - good / 50);
         total.latency.record_many(Duration::from_micros(p99_micros), good / 50);
         total.failures.truncated = failed;
-        Run {
-            begun: SystemTime::UNIX_EPOCH,
-            elapsed: Duration::from_secs(1),
-            completed: good,
-            total,
-            by_request: Vec::new(),
-            slices: Vec::new(),
-            slice_length: Duration::from_millis(100),
-            stalls: Vec::new(),
-            omitted: None,
-            generator: Generator::default(),
-            end: End::Time,
-        }
+        Run::of_a_second(total)
     }
 
     #[test]

@@ -350,7 +350,7 @@ impl Default for ProxyTls {
             insecure_skip_verify: false,
             trusted: Vec::new(),
             client_certificate: None,
-            // Go's, which Caddy's manual names; nobody waits without end here.
+            // The default of Go's net/http, which Caddy's manual names: no handshake is waited for without end.
             timeout: Duration::from_secs(10),
             except_ports: Vec::new(),
         }

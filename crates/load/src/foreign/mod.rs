@@ -1,4 +1,4 @@
-//! The command lines of wrk, ab, autocannon, oha, hey and k6, so that a command from elsewhere works as it stands.
+//! The command lines of wrk, ab, autocannon, oha, hey and k6, so that a command written for one of them works unchanged.
 //!
 //! Pure: words in, what they ask for out. Owns these tools' options, with their own defaults. Never takes an
 //! option for another, and never drops one in silence that would change the figures: it is an error that says what

@@ -273,7 +273,7 @@ fn put(tool: Tool, flag: &Flag, value: String, asked: &mut Options) -> Result<()
         M::Method => asked.method = value,
         M::Field => {
             let field = tool.field(&value)?;
-            // Of what stands there already, only the tool's own default gives way.
+            // A field given twice is sent twice; only the tool's own default is replaced.
             if field.0.eq_ignore_ascii_case(ENCODINGS) {
                 asked.fields.retain(|(name, _)| name != ENCODINGS);
             }

@@ -3,11 +3,11 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use super::{Limit, Measurement, NoRate, PROBE_CONNECTIONS, Saturation, Settings, Verdict, find};
 use crate::latency::Latencies;
-use crate::outcome::{End, Failures, Generator, Run, Tally};
+use crate::outcome::{Failures, Run, Tally};
 use crate::plan::Spacing;
 
 /// A server with a queue.
@@ -20,7 +20,7 @@ struct Simulated {
     is_exponential: bool,
     /// Requests that it lets wait; it refuses more.
     waiting_max: usize,
-    /// The share of measurements in which the machine stands still for 150 ms.
+    /// The share of measurements in which the machine runs nothing for 150 ms.
     stalls: f64,
     spacing: Spacing,
     random: fastrand::Rng,
@@ -111,19 +111,8 @@ impl Simulated {
 
 fn run(good: u64, latency: Latencies, refused: u64, (completed, elapsed): (u64, Duration)) -> Run {
     let failures = Failures { closed: refused, ..Failures::default() };
-    Run {
-        begun: SystemTime::UNIX_EPOCH,
-        elapsed,
-        completed,
-        total: Tally { good, latency, failures, ..Tally::default() },
-        by_request: Vec::new(),
-        slices: Vec::new(),
-        slice_length: Duration::from_millis(100),
-        stalls: Vec::new(),
-        omitted: None,
-        generator: Generator::default(),
-        end: End::Time,
-    }
+    let total = Tally { good, latency, failures, ..Tally::default() };
+    Run { elapsed, completed, ..Run::of_a_second(total) }
 }
 
 fn p99(millis: u64) -> Limit {

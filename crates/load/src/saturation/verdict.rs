@@ -113,7 +113,7 @@ fn load_was_late(run: &Run, limit: Limit) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, SystemTime};
+    use std::time::Duration;
 
     use super::*;
     use crate::outcome::{Generator, Tally};
@@ -124,19 +124,7 @@ mod tests {
         let mut total = Tally { good, ..Tally::default() };
         total.latency.record_many(Duration::from_millis(millis), good);
         total.failures.timed_out = failed;
-        Run {
-            begun: SystemTime::UNIX_EPOCH,
-            elapsed: Duration::from_secs(1),
-            completed: good,
-            total,
-            by_request: Vec::new(),
-            slices: Vec::new(),
-            slice_length: Duration::from_millis(100),
-            stalls: Vec::new(),
-            omitted: None,
-            generator: Generator::default(),
-            end: End::Time,
-        }
+        Run::of_a_second(total)
     }
 
     fn check(run: &Run, verdict: Verdict) {

@@ -19,7 +19,7 @@ const SKIPPED_MAX: usize = 20;
 const LOADED_RELS: [&str; 6] =
     ["stylesheet", "icon", "preload", "modulepreload", "manifest", "apple-touch-icon"];
 
-/// Elements whose text is no markup (HTML, section 13.1.2.1).
+/// Elements whose content holds no tags (HTML, section 13.1.2.1).
 const TEXT_ELEMENTS: [&str; 4] = ["script", "style", "textarea", "title"];
 
 /// The links of pages.
@@ -248,7 +248,7 @@ fn resolved(reference: &str, base: &str) -> Reference {
     }
     let path = format!("/{}", segments.join("/"));
     match (has_query, is_plain(&path)) {
-        // What is behind the question mark may be somebody's token.
+        // A query may hold a user's token.
         (true, _) => Reference::WithQuery(path),
         (false, true) => Reference::Path(path),
         (false, false) => Reference::Elsewhere,

@@ -46,7 +46,7 @@ pub struct Application {
     pub words: Vec<String>,
     /// Variables beside those of this process.
     pub environment: Vec<(String, String)>,
-    /// Names of this process's variables that its sources read, which onehop is told to pass on.
+    /// Names of environment variables that its sources read; the Onehopfile passes them on.
     pub passed: Vec<String>,
     /// The folder in which it runs.
     pub directory: PathBuf,

@@ -10,7 +10,7 @@ use crate::report::{Report, caveats, figures, secrets};
 pub(super) const CAVEATS: &str = "What to know before believing this";
 
 impl Document {
-    /// A caveat that is so grave that it stands before the figures. It is not told again among the others.
+    /// A caveat that makes the figures worthless. It is printed before them, and not again among the others.
     pub(super) fn warn(&mut self, caveat: &Caveat) {
         self.warning(caveat.to_string());
         self.warned.push(caveat.clone());
