@@ -72,10 +72,9 @@ test("slow readers of long answers do not stop short ones", async (context) => {
     if (workers[0].requests > slow.length) break;
     await state(server);
   }
-  const begun = Date.now();
+  // The slow ones read nothing until the end: what waits for one of them is never answered.
   await state(server);
   assert.equal(await posted(server, 1_000), "1000");
-  assert.ok(Date.now() - begun < 2_000, `short answers took ${Date.now() - begun} ms`);
   for (const client of slow) client.destroy();
 });
 

@@ -2,7 +2,8 @@
 // worker is ready before the old one is told to go, and what the old one has begun it finishes.
 
 import assert from "node:assert/strict";
-import { writeFileSync } from "node:fs";
+import { on } from "node:events";
+import { existsSync, readFileSync, watch, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { Connection } from "./connection.mjs";
@@ -55,6 +56,37 @@ for (const threads of [1, 2]) {
     assert.deepEqual(await server.exited, { code: 0, signal: null });
     context.diagnostic(`${state.answered} answered by ${state.pids.size} workers of ${state.generations.size} generations`);
   });
+}
+
+test("a worker that still starts when the server stops finishes what it is at", async (context) => {
+  const folder = workFolder(context);
+  const migrated = join(folder, "migrated");
+  writeFileSync(join(folder, "server.mjs"), `
+    import { appendFileSync } from "node:fs";
+    appendFileSync(${JSON.stringify(migrated)}, "begun");
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 500);
+    appendFileSync(${JSON.stringify(migrated)}, " and finished");
+    export default { fetch: () => new Response("hello") };
+  `);
+  const text = "{\n\tadmin off\n}\nhttp://localhost:0 {\n\tapp ./server.mjs {\n\t\tworkers 1\n\t}\n}\n";
+  const server = await startOnehop(context, { folder, text });
+  for await (const _ of changes(folder)) if (existsSync(migrated)) break;
+  server.child.kill("SIGTERM");
+  assert.deepEqual(await server.exited, { code: 0, signal: null });
+  assert.equal(readFileSync(migrated, "utf8"), "begun and finished");
+  assert.ok(!server.events.some(({ event }) => event === "app_ready"), "it was ready before the server was stopped");
+});
+
+/** Now, and whenever something changes in a folder. */
+async function* changes(folder) {
+  const watcher = watch(folder);
+  const seen = on(watcher, "change");
+  try {
+    yield;
+    for await (const _ of seen) yield;
+  } finally {
+    watcher.close();
+  }
 }
 
 /** Until so many requests have been answered, or one has failed. */

@@ -146,8 +146,7 @@ impl Lifecycle {
             ready = self.kind.ready(&app, &shared, self.process.pid()) => ready?,
             _ = self.process.ended() => return Err(self.kind.last_message().await),
             () = sleep_until(deadline) => return Err(Cause::TooSlow),
-            // There is nothing to finish yet.
-            _ = task.command() => return Err(Cause::Killed),
+            _ = task.command() => return Err(Cause::Dismissed),
         };
         if let Kind::Handler(handler) = &mut self.kind {
             let loaded = handler.loaded();
@@ -176,7 +175,7 @@ impl Lifecycle {
             tokio::select! {
                 attached = attached => attached.map_err(Cause::Broken)?,
                 _ = self.process.ended() => return Err(Cause::Exited),
-                _ = task.command() => return Err(Cause::Killed),
+                _ = task.command() => return Err(Cause::Dismissed),
             }
         }
         self.reports = Some(reports);
@@ -256,6 +255,11 @@ impl Lifecycle {
             Cause::Retired => {
                 let status = self.process.terminate().await;
                 (format!("finished what it had, {}", explain(status)), false)
+            }
+            // It has no request, but may be in the middle of a migration, or hold a lock that is a file.
+            Cause::Dismissed => {
+                self.process.terminate().await;
+                ("it was not wanted any more".to_owned(), false)
             }
             Cause::Killed => {
                 // A program knows of no other end than the signal, and may have something to finish.

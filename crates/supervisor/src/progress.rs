@@ -46,7 +46,9 @@ pub(crate) enum Cause {
     Retired,
     /// It was to end, and did not in time.
     Overdue,
-    /// It was not wanted any more.
+    /// It was not wanted any more before it was ready.
+    Dismissed,
+    /// It was not wanted any more, and is not waited for.
     Killed,
 }
 

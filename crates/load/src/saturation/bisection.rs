@@ -111,7 +111,8 @@ impl Bisection {
         self.steps_left = self.steps_left.saturating_sub(1);
         let is_confirmation = matches!(self.next, Next::Confirm(_));
         if seen == Seen::Within {
-            if is_confirmation {
+            // A rate that was beyond the limit in earlier steps is tried now, and still has to be confirmed.
+            if is_confirmation && self.within.last() == Some(&rate) {
                 self.best = Some(rate);
             }
             self.beyond.retain(|beyond| beyond.rate > rate);
@@ -209,6 +210,19 @@ mod tests {
             });
             let best = search.best().unwrap();
             assert!(best <= 777.0 && best * 1.05 >= 776.0, "{stalled}: {best} {steps:?}");
+        }
+    }
+
+    #[test]
+    fn a_rate_that_was_within_the_limit_once_by_luck_is_not_the_best() {
+        for lucky in 0..20 {
+            let mut step = 0;
+            let (steps, search) = search(400.0, 40, |rate, _| {
+                step += 1;
+                if step == lucky + 1 || rate <= 777.0 { Seen::Within } else { Seen::Beyond }
+            });
+            let best = search.best().unwrap();
+            assert!(best <= 777.0 && best * 1.05 >= 776.0, "{lucky}: {best} {steps:?}");
         }
     }
 

@@ -1,6 +1,7 @@
 //! The load against a server that notes what it does itself.
 
 mod paces;
+mod plain;
 mod responses;
 mod server;
 mod truth;

@@ -47,7 +47,11 @@ fn several_servers_are_all_asked_by_their_weights() {
     assert_eq!(run(&plan).total.good, 400);
     assert_eq!((one.requests(), other.requests()), (300, 100));
 
-    // One connection takes turns; eight are spread.
+    // One connection takes turns; eight are spread. The answers take their time, so that those of a server whose threads
+    // the machine wakes late are not all given by the other one.
+    let (one, other) = (Server::start(|_| fine_after(millis(2))), Server::start(|_| fine_after(millis(2))));
+    plan.requests[0].address = at(&one);
+    plan.requests[1].address = at(&other);
     for connections in [1, 8] {
         let pace = Pace::Closed { connections, think: millis(0) };
         let until = Until { requests: Some(400), ..Until::default() };
