@@ -71,16 +71,18 @@ fn sleeping_server() -> (Server, Plan) {
     (server, plan)
 }
 
+/// Steps are long and the limit is wide beside what a busy machine stands still for. At a tenth more than the capacity,
+/// 160 ms of work wait when four fifths of a step are over.
 fn settings() -> Settings {
     Settings {
         spacing: Spacing::Constant,
-        time: Duration::from_millis(500),
+        time: Duration::from_secs(2),
         warm_up: Duration::from_millis(200),
         ..Settings::default()
     }
 }
 
-const LIMIT: Limit = Limit { share: 0.8, latency: Duration::from_millis(60), failures: 0.0 };
+const LIMIT: Limit = Limit { share: 0.8, latency: Duration::from_millis(100), failures: 0.0 };
 
 #[test]
 fn a_handler_of_20_ms_that_takes_one_at_a_time_is_found_to_take_50_per_second() {
@@ -95,7 +97,8 @@ fn a_handler_of_20_ms_that_takes_one_at_a_time_is_found_to_take_50_per_second() 
     }
     let best = found.best.unwrap_or_else(|why| panic!("{why}: {tried:?}"));
     assert!(best < CAPACITY * 1.1, "{best}: {tried:?}");
-    assert_eq!(tried.iter().filter(|point| **point == (best, Verdict::Within)).count(), 2, "{tried:?}");
+    let confirmed = tried.iter().filter(|point| **point == (best, Verdict::Within)).count();
+    assert!(confirmed >= 2, "{best}: {tried:?}");
     let beyond = found.points.iter().filter(|point| !point.is_within());
     let answered = beyond.map(|point| point.run.rate()).reduce(f64::min);
     assert!(answered.is_some_and(|answered| best > answered * 0.9), "{best}, {answered:?}: {tried:?}");
@@ -128,6 +131,7 @@ impl Observer for BreaksOff {
 fn a_search_that_is_broken_off_has_the_points_until_then_and_no_best_rate() {
     let _alone = alone();
     let (_server, plan) = sleeping_server();
-    let found = search(&plan, LIMIT, &settings(), &mut BreaksOff(false)).unwrap();
+    let settings = Settings { time: Duration::from_millis(500), ..settings() };
+    let found = search(&plan, LIMIT, &settings, &mut BreaksOff(false)).unwrap();
     assert_eq!((found.best, found.points.len()), (Err(NoRate::Interrupted), 3));
 }
