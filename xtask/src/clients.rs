@@ -67,6 +67,15 @@ pub(crate) fn run(clients: Clients, variables: &[(&str, &str)]) -> Outcome {
     others
 }
 
+/// The library that Node's and Bun's workers load, against a server made by hand.
+pub(crate) fn worker_library() -> Outcome {
+    let mut files = Vec::new();
+    for folder in ["sdk/node/test", "sdk/node/test/fetch", "sdk/node/test/node-http"] {
+        files.extend(tests_in(folder)?);
+    }
+    Tests::of("worker-library", SECONDS, &files)?.finish(shown)
+}
+
 /// Applications that are built from npm first, which takes minutes: Next.js, React Router, SvelteKit, Nitro.
 pub(crate) fn built_applications() -> Outcome {
     packages()?;

@@ -25,6 +25,9 @@ use crate::progress::{Cause, Ready, Signal};
 use crate::shared::Shared;
 use crate::{reason, stack};
 
+/// Why a worker ended that nobody needs.
+const UNWANTED: &str = "it was not wanted any more";
+
 /// Starts a worker; returns once its process has ended.
 pub(crate) async fn run(mut task: Task) {
     let end = match start(&mut task).await {
@@ -256,19 +259,15 @@ impl Lifecycle {
                 let status = self.process.terminate().await;
                 (format!("finished what it had, {}", explain(status)), false)
             }
-            // It has no request, but may be in the middle of a migration, or hold a lock that is a file.
-            Cause::Dismissed => {
-                self.process.terminate().await;
-                ("it was not wanted any more".to_owned(), false)
+            Cause::Killed if self.kind.is_handler() => {
+                self.process.end().await;
+                (UNWANTED.to_owned(), false)
             }
-            Cause::Killed => {
-                // A program knows of no other end than the signal, and may have something to finish.
-                if self.kind.is_handler() {
-                    self.process.end().await
-                } else {
-                    self.process.terminate().await
-                };
-                ("it was not wanted any more".to_owned(), false)
+            // A program knows of no other end than the signal. Who still starts has no request, but may be in the middle of
+            // a migration, or hold a lock that is a file.
+            Cause::Killed | Cause::Dismissed => {
+                self.process.terminate().await;
+                (UNWANTED.to_owned(), false)
             }
             Cause::Overdue => {
                 task.report(WorkerEvent::Withdraw(Withdrawal::Lost)).await;
