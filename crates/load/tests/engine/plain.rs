@@ -32,7 +32,9 @@ impl Plain {
         }
         let mut came = [0];
         // It ends with its client.
-        thread::spawn(move || while server.read_exact(&mut came).and_then(|()| server.write_all(&came)).is_ok() {});
+        thread::spawn(
+            move || while server.read_exact(&mut came).and_then(|()| server.write_all(&came)).is_ok() {},
+        );
         let is_over = Arc::new(AtomicBool::new(false));
         let ends = Arc::clone(&is_over);
         let client = thread::spawn(move || {

@@ -102,7 +102,8 @@ fn a_stall_is_in_the_percentiles_of_an_open_loop() {
             let (p70, p99) = (seen.total.latency.at(0.7), seen.total.latency.at(0.99));
             let machine = plain.end().beside(0.99);
             let late = p99.saturating_sub(millis(965));
-            if p99 < millis(965).mul_f64(0.95) || late > millis(965).mul_f64(0.05) + machine || p70 > p70_max {
+            if p99 < millis(965).mul_f64(0.95) || late > millis(965).mul_f64(0.05) + machine || p70 > p70_max
+            {
                 return Err(format!("{connections}: p70 {p70:?}, p99 {p99:?}, machine {machine:?}"));
             }
             if seen.generator.bottleneck.is_some_and(|limit| matches!(limit, Bottleneck::Connections { .. }))
