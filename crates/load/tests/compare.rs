@@ -107,6 +107,21 @@ fn equal_servers_show_no_difference_and_one_that_costs_more_is_found() {
 }
 
 #[test]
+fn a_comparison_until_decided_ends_early_where_it_is_and_has_four_times_the_rounds_where_it_is_not() {
+    let _alone = alone();
+    let until_decided = Settings { until_decided: true, ..settings(4, Duration::from_millis(150)) };
+    for (cost, rounds, verdict) in [(COST * 4, 4, Verdict::More), (COST, 16, Verdict::NotShown)] {
+        let targets = [server("control", &[("COST", COST)]), server("other", &[("COST", cost)])];
+        let found = compare(&targets, &until_decided, &mut Unobserved).unwrap();
+        let cpu = row(&found.rows, Metric::CpuPerRequest);
+        assert_eq!((found.settings.rounds, cpu.verdict), (rounds, verdict), "{cpu:?} {:?}", found.caveats);
+        assert_eq!(found.samples.len(), 2 * rounds, "{:?}", found.caveats);
+        // Three looks share the doubt of 5 %.
+        assert!((cpu.ratio.confidence - (1.0 - 0.05 / 3.0)).abs() < 1e-9, "{cpu:?}");
+    }
+}
+
+#[test]
 fn a_start_up_inside_a_run_is_marked_and_left_out() {
     let _alone = alone();
     let slow = [("COST", 1000), ("SLOW_MS", 1500), ("SLOW_REQUEST_US", 50_000)];

@@ -3,7 +3,7 @@
 //! Owns the noise that measurements have: even, skewed, and with outliers. Never looks at a clock: the figures are
 //! the same each time.
 
-use super::{Verdict, ratio_interval, verdict};
+use super::{Verdict, detectable, ratio_interval, verdict};
 
 /// What the defaults of a comparison are.
 const CONFIDENCE: f64 = 0.99;
@@ -116,5 +116,25 @@ fn a_difference_of_5_percent_under_noise_of_2_percent_is_found() {
         let share = found.count() as f64 / TRIALS as f64;
         println!("{noise:?}, {rounds} rounds: {share:.4} found");
         assert!(share >= at_least, "{noise:?}, {rounds} rounds: {share}");
+    }
+}
+
+#[test]
+fn the_difference_that_is_said_to_be_detectable_is_found_and_half_of_it_is_not() {
+    const TRIALS: u64 = 1000;
+    for (rounds, noise) in [(5, 0.02), (10, 0.02), (ROUNDS, 0.01), (ROUNDS, 0.02), (ROUNDS, 0.05), (60, 0.05)] {
+        let said = detectable(rounds, noise, CONFIDENCE, LEAST_DIFFERENCE);
+        let found = |difference: f64| {
+            let mut random = fastrand::Rng::with_seed(rounds as u64);
+            let found = (0..TRIALS).filter(|&trial| {
+                let (control, test) = figures(&mut random, Noise::Even(noise), rounds, 1.0 + difference);
+                let interval = ratio_interval(&control, &test, CONFIDENCE, trial);
+                verdict(&interval, LEAST_DIFFERENCE) == Verdict::More
+            });
+            found.count() as f64 / TRIALS as f64
+        };
+        let (whole, half) = (found(said), found(said / 2.0));
+        println!("{rounds} rounds, noise {noise}: {said:.4}, {whole:.3} found, of half of it {half:.3}");
+        assert!(whole >= 0.93 && half <= 0.5, "{rounds} rounds, noise {noise}: {said}, {whole}, {half}");
     }
 }

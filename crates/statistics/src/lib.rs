@@ -3,15 +3,17 @@
 //! Pure arithmetic: owns intervals and verdicts, knows no server and no clock. Never says "different" where the
 //! figures do not carry it.
 //!
-//! `ratio.rs` is the interval, `student.rs` the two distributions that it needs; `coverage.rs` shows by simulation
-//! how often all this is right.
+//! `ratio.rs` is the interval, `power.rs` which difference it can show, `student.rs` the two distributions that they need;
+//! `coverage.rs` shows by simulation how often all this is right.
 #![forbid(unsafe_code)]
 
 #[cfg(test)]
 mod coverage;
+mod power;
 mod ratio;
 mod student;
 
+pub use power::detectable;
 pub use ratio::{PAIRS_MIN, estimates, ratio_interval, usable_pairs};
 
 /// An estimate with its interval.

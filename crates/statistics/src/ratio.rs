@@ -76,6 +76,11 @@ fn trimmed<T>(sorted: &[T]) -> &[T] {
     sorted.get(cut..sorted.len() - cut).unwrap_or_default()
 }
 
+/// How many of so many pairs are not cut off.
+pub(super) fn kept_of(pairs: usize) -> usize {
+    pairs - 2 * (pairs / PAIRS_PER_TRIMMED)
+}
+
 /// How many pairs an interval of these figures stands on.
 pub fn usable_pairs<'a>(control: &'a [f64], test: &'a [f64]) -> impl Iterator<Item = (f64, f64)> + use<'a> {
     let is_usable = |value: f64| value.is_finite() && value > 0.0;

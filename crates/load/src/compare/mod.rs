@@ -15,7 +15,7 @@ use crate::measure::{self, Start, StartError, Usage};
 use crate::outcome::Run;
 use crate::plan::{Pace, Request, Reuse, Timeouts};
 use crate::progress::Observer;
-use crate::statistics::{Interval, Verdict};
+use crate::statistics::{self, Interval, Verdict};
 
 mod caveats;
 mod marks;
@@ -30,6 +30,9 @@ mod target;
 const ROUNDS: usize = 15;
 /// Rounds beyond are a mistake in typing: a day of them.
 const ROUNDS_MAX: usize = 10_000;
+/// How often a comparison that goes on until it is decided looks whether it is: at twice as many rounds each time, four
+/// times as many at most.
+const LOOKS: usize = 3;
 /// One measurement: more rounds tell more than longer ones, since luck changes with the start of a process.
 const TIME: Duration = Duration::from_millis(1500);
 /// Long enough for just-in-time compilers to have seen the paths that matter.
@@ -63,6 +66,10 @@ pub enum Source {
 pub struct Settings {
     /// Rounds; each target is measured once in each.
     pub rounds: usize,
+    /// Go on with twice as many rounds, and twice again, until CPU time per request (where it is not known, the rate or the
+    /// median latency) is decided for every target. Whoever looks three times is wrong three times as often: each look
+    /// takes a third of the doubt that [`Settings::confidence`] leaves (Bonferroni).
+    pub until_decided: bool,
     /// Load before each measurement, not counted.
     pub warm_up: Duration,
     /// When requests of the warm-up begin, where that is another way than [`Settings::pace`]. A low rate does not warm
@@ -151,20 +158,29 @@ pub fn compare(
 ) -> Result<Comparison, CompareError> {
     check(targets, settings)?;
     let raised = engine::make_room_early(settings.pace.connections());
-    let measured = rounds::measure_all(targets, settings, observer)?;
-    let rows = table::rows(targets.len(), &measured.samples, settings);
-    let mut caveats = measured.caveats;
+    let of_each_look = Settings { confidence: settings.confidence_of_each_look(), ..settings.clone() };
+    let mut measured = rounds::Measured::nothing(targets, &of_each_look);
+    let mut rows = Vec::new();
+    for rounds in settings.looks() {
+        measured.until(rounds, observer)?;
+        rows = table::rows(targets.len(), &measured.samples, &of_each_look);
+        if measured.is_broken_off || table::is_decided(targets.len(), &rows) {
+            break;
+        }
+    }
+    let rounds::Measured { samples, mut caveats, rounds, .. } = measured;
+    let settings = &Settings { rounds, ..of_each_look };
     let is_started = targets.iter().any(|target| matches!(target.source, Source::Command(_)));
     caveats.extend(raised.filter(|_| is_started).map(|limit| {
         CaveatCode::Descriptors.says(format!(
             "the load needs more descriptors than `ulimit -n` allowed: the servers had {limit} in all rounds"
         ))
     }));
-    caveats.extend(caveats::of(targets, settings, &measured.samples, &rows));
+    caveats.extend(caveats::of(targets, settings, &samples, &rows));
     caveats.extend(measure::core_caveats(&settings.server_cores, &settings.load_cores));
     Ok(Comparison {
         targets: targets.iter().map(|target| target.name.clone()).collect(),
-        samples: measured.samples,
+        samples,
         rows,
         settings: settings.clone(),
         caveats,
@@ -199,6 +215,7 @@ impl Default for Settings {
         let (server_cores, load_cores) = measure::split_cores();
         Settings {
             rounds: ROUNDS,
+            until_decided: false,
             warm_up: WARM_UP,
             warm_up_pace: None,
             time: TIME,
@@ -213,6 +230,25 @@ impl Default for Settings {
             least_difference: 0.01,
             seed: 1,
         }
+    }
+}
+
+impl Settings {
+    /// The numbers of rounds after which it may end, rising.
+    pub fn looks(&self) -> impl Iterator<Item = usize> + use<> {
+        let (rounds, looks) = (self.rounds, if self.until_decided { LOOKS } else { 1 });
+        (0..looks).map(move |look| rounds << look)
+    }
+
+    /// The smallest difference, 0.05 for 5 %, that 95 of 100 such comparisons find where the figure of each server varies
+    /// by this share from round to round (standard deviation).
+    pub fn detectable(&self, noise: f64) -> f64 {
+        let rounds = self.looks().last().unwrap_or(self.rounds);
+        statistics::detectable(rounds, noise, self.confidence_of_each_look(), self.least_difference)
+    }
+
+    fn confidence_of_each_look(&self) -> f64 {
+        1.0 - (1.0 - self.confidence) / self.looks().count() as f64
     }
 }
 

@@ -12,10 +12,18 @@ use crate::measure;
 use crate::progress::Observer;
 
 /// All that was measured.
-pub(super) struct Measured {
+pub(super) struct Measured<'a> {
+    targets: &'a [Target],
+    settings: &'a Settings,
     pub(super) samples: Vec<Sample>,
     /// What happened meanwhile, for people.
     pub(super) caveats: Vec<Caveat>,
+    /// Rounds that are over.
+    pub(super) rounds: usize,
+    pub(super) is_broken_off: bool,
+    has_been_measured: Vec<bool>,
+    random: fastrand::Rng,
+    _bound: Bound,
 }
 
 /// Binds this thread, and the meter that it starts, to the load's cores until it is dropped.
@@ -23,51 +31,66 @@ struct Bound {
     before: Option<CpuSet>,
 }
 
-/// Takes all turns of all rounds.
-pub(super) fn measure_all(
-    targets: &[Target],
-    settings: &Settings,
-    observer: &mut dyn Observer,
-) -> Result<Measured, CompareError> {
-    let _bound = Bound::to_load_cores(settings);
-    let mut measured = Measured { samples: Vec::new(), caveats: Vec::new() };
-    let mut random = fastrand::Rng::with_seed(settings.seed);
-    let mut has_been_measured = vec![false; targets.len()];
-    for round in 0..settings.rounds {
-        for place in order(targets.len(), &mut random) {
-            let Some(target) = targets.get(place) else { continue };
+impl<'a> Measured<'a> {
+    pub(super) fn nothing(targets: &'a [Target], settings: &'a Settings) -> Self {
+        Measured {
+            targets,
+            settings,
+            samples: Vec::new(),
+            caveats: Vec::new(),
+            rounds: 0,
+            is_broken_off: false,
+            has_been_measured: vec![false; targets.len()],
+            random: fastrand::Rng::with_seed(settings.seed),
+            _bound: Bound::to_load_cores(settings),
+        }
+    }
+
+    /// Goes on until there are so many rounds, or somebody breaks it off.
+    pub(super) fn until(&mut self, rounds: usize, observer: &mut dyn Observer) -> Result<(), CompareError> {
+        while self.rounds < rounds && !self.is_broken_off {
+            self.round(rounds, observer)?;
+            self.rounds += 1;
+        }
+        Ok(())
+    }
+
+    /// Every target once.
+    fn round(&mut self, rounds: usize, observer: &mut dyn Observer) -> Result<(), CompareError> {
+        let (round, settings) = (self.rounds, self.settings);
+        for place in order(self.targets.len(), &mut self.random) {
+            let Some(target) = self.targets.get(place) else { continue };
             if observer.is_interrupted() {
-                measured.broken_off(round, settings);
-                return Ok(measured);
+                self.break_off(rounds);
+                return Ok(());
             }
-            let turn = Turn { target, place, round, settings, observer: &mut *observer };
-            match (turn.take(), has_been_measured.get_mut(place)) {
+            let turn = Turn { target, place, round, rounds, settings, observer: &mut *observer };
+            match (turn.take(), self.has_been_measured.get_mut(place)) {
                 (Ok(Outcome::Measured(sample)), Some(has_been)) => {
                     *has_been = true;
-                    measured.samples.push(*sample);
+                    self.samples.push(*sample);
                 }
                 (Err(error), Some(true)) => {
                     let text = format!("round {}: {error}", round + 1);
-                    measured.caveats.push(CaveatCode::RoundFailed.says(text));
+                    self.caveats.push(CaveatCode::RoundFailed.says(text));
                 }
                 (Err(error), _) => return Err(error),
                 (Ok(_), _) => {
-                    measured.broken_off(round, settings);
-                    return Ok(measured);
+                    self.break_off(rounds);
+                    return Ok(());
                 }
             }
         }
+        // The last run may have been the one that was broken off.
+        if observer.is_interrupted() {
+            self.break_off(rounds);
+        }
+        Ok(())
     }
-    // The last run may have been the one that was broken off.
-    if observer.is_interrupted() {
-        measured.broken_off(settings.rounds - 1, settings);
-    }
-    Ok(measured)
-}
 
-impl Measured {
-    fn broken_off(&mut self, round: usize, settings: &Settings) {
-        let (round, rounds) = (round + 1, settings.rounds);
+    fn break_off(&mut self, rounds: usize) {
+        self.is_broken_off = true;
+        let round = self.rounds + 1;
         self.caveats.push(CaveatCode::BrokenOff.says(format!(
             "it was broken off in round {round} of {rounds}: what was measured until then counts"
         )));

@@ -31,6 +31,17 @@ pub(super) fn rows(targets: usize, samples: &[Sample], settings: &Settings) -> V
         .collect()
 }
 
+/// Whether the figure that matters most is decided of every target beside the control.
+pub(super) fn is_decided(targets: usize, rows: &[Row]) -> bool {
+    let of_target = |test: usize| {
+        let of = |metric| rows.iter().find(|row| row.test == test && row.metric == metric);
+        [Metric::CpuPerRequest, Metric::Rate, Metric::P50].into_iter().find_map(of)
+    };
+    (1..targets).all(|test| {
+        of_target(test).is_some_and(|row| matches!(row.verdict, Verdict::Less | Verdict::More))
+    })
+}
+
 /// The figure of one sample, whatever its marks; `None` where it was not measured.
 pub(super) fn value(sample: &Sample, metric: Metric) -> Option<f64> {
     let micros = |duration: Duration| duration.as_secs_f64() * 1e6;

@@ -31,6 +31,8 @@ pub(super) struct Turn<'a> {
     /// Its place among the targets.
     pub(super) place: usize,
     pub(super) round: usize,
+    /// As many as are planned.
+    pub(super) rounds: usize,
     pub(super) settings: &'a Settings,
     pub(super) observer: &'a mut dyn Observer,
 }
@@ -93,7 +95,7 @@ impl Turn<'_> {
     }
 
     fn stage(&mut self, what: &str) {
-        let (round, rounds) = (self.round + 1, self.settings.rounds);
+        let (round, rounds) = (self.round + 1, self.rounds);
         self.observer.stage(&format!("round {round} of {rounds}: {}, {what}", self.target.name));
     }
 

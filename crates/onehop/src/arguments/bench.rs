@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
+use onehop_load::compare::Settings;
 use onehop_load::plan::{Expect, Spacing};
 use onehop_load::quantity::{self, Rates};
 
@@ -201,8 +202,11 @@ pub(crate) struct Compare {
     #[arg(long, value_name = "URL|/PATH", default_value = "/")]
     pub(crate) url: String,
     /// Rounds
-    #[arg(long, value_name = "N", default_value = "10", value_parser = rounds)]
+    #[arg(long, value_name = "N", default_value_t = Settings::default().rounds, value_parser = rounds)]
     pub(crate) rounds: usize,
+    /// Go on with twice as many rounds, and twice again, until CPU time per request is decided
+    #[arg(long)]
+    pub(crate) until_decided: bool,
     /// Length of each measurement
     #[arg(long, short = 'd', visible_alias = "duration", value_name = "TIME", default_value = "2s", value_parser = quantity::duration)]
     pub(crate) time: Duration,

@@ -58,6 +58,7 @@ fn comparison(found: &Comparison) -> Value {
 fn settings(settings: &Settings) -> Value {
     json!({
         "rounds": settings.rounds,
+        "until_decided": settings.until_decided,
         "warm_up_s": seconds(settings.warm_up),
         "warm_up_pace": settings.warm_up_pace.as_ref().map(run::pace),
         "time_s": seconds(settings.time),

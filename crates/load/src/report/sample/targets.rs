@@ -20,6 +20,7 @@ const ROUNDS: usize = 10;
 fn settings() -> Settings {
     Settings {
         rounds: ROUNDS,
+        until_decided: false,
         warm_up: Duration::from_millis(500),
         warm_up_pace: None,
         time: Duration::from_secs(2),
