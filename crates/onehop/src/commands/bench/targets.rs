@@ -38,8 +38,8 @@ pub(super) fn read(
 
 fn read_one(text: &str, url: &str, form: &Form, ready_within: Duration) -> Result<Target, Failure> {
     let (name, rest) = match text.split_once('=') {
-        // `B=:8080` is a name, `PORT=3000 node server.js` is not.
-        Some((name, rest)) if is_name(name) && (Url::is_meant(rest.trim()) || !is_variable(name)) => {
+        // `B=:8080` is a name; `PORT=3000 node server.js` and `env PORT=3000 node server.js` have none.
+        Some((name, rest)) if is_name(name) && (Url::is_meant(rest.trim()) || !ends_in_variable(name)) => {
             (Some(name.trim().to_owned()), rest.trim())
         }
         _ => (None, text.trim()),
@@ -109,6 +109,10 @@ fn is_name(text: &str) -> bool {
         && !text.starts_with(['-', '.', ' '])
 }
 
+fn ends_in_variable(name: &str) -> bool {
+    name.rsplit(' ').next().is_some_and(is_variable)
+}
+
 fn is_variable(text: &str) -> bool {
     let letter = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
     text.bytes().all(letter) && text.bytes().next().is_some_and(|first| !first.is_ascii_digit())
@@ -172,6 +176,9 @@ mod tests {
         assert_eq!((found.port, url.as_str()), (Some(8081), "http://127.0.0.1:8081/y"));
         let (_, found, _) = start("NODE_ENV=production PORT=3000 node x.js");
         assert_eq!((found.port, found.words.len(), found.environment.len()), (Some(3000), 2, 2));
+        let (name, found, _) = start("env SLOW=1 node x.js");
+        assert_eq!((name.as_str(), found.words.len()), ("env SLOW=1 node x.js", 4));
+        assert_eq!(start("nginx 1.22=./nginx").0, "nginx 1.22");
         let (_, found, _) = start("cd app && node x.js --port $PORT");
         assert_eq!(found.words.first().map(String::as_str), Some("sh"));
     }
