@@ -26,6 +26,10 @@ const KINDS = {
     writeFileSync(join(folder, "server.cjs"), NODE);
     return "app ./server.cjs";
   },
+  "a program": async (_context, folder) => {
+    writeFileSync(join(folder, "server.cjs"), NODE);
+    return "app {\n\t\t\tcommand node server.cjs\n\t\t}";
+  },
   "a proxied server": async (context) => {
     const server = createServer((request, response) => {
       response.end(JSON.stringify({ url: request.url, method: request.method }));
