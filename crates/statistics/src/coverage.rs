@@ -122,7 +122,8 @@ fn a_difference_of_5_percent_under_noise_of_2_percent_is_found() {
 #[test]
 fn the_difference_that_is_said_to_be_detectable_is_found_and_half_of_it_is_not() {
     const TRIALS: u64 = 1000;
-    for (rounds, noise) in [(5, 0.02), (10, 0.02), (ROUNDS, 0.01), (ROUNDS, 0.02), (ROUNDS, 0.05), (60, 0.05)] {
+    for (rounds, noise) in [(5, 0.02), (10, 0.02), (ROUNDS, 0.01), (ROUNDS, 0.02), (ROUNDS, 0.05), (60, 0.05)]
+    {
         let said = detectable(rounds, noise, CONFIDENCE, LEAST_DIFFERENCE);
         let found = |difference: f64| {
             let mut random = fastrand::Rng::with_seed(rounds as u64);

@@ -37,9 +37,8 @@ pub(super) fn is_decided(targets: usize, rows: &[Row]) -> bool {
         let of = |metric| rows.iter().find(|row| row.test == test && row.metric == metric);
         [Metric::CpuPerRequest, Metric::Rate, Metric::P50].into_iter().find_map(of)
     };
-    (1..targets).all(|test| {
-        of_target(test).is_some_and(|row| matches!(row.verdict, Verdict::Less | Verdict::More))
-    })
+    (1..targets)
+        .all(|test| of_target(test).is_some_and(|row| matches!(row.verdict, Verdict::Less | Verdict::More)))
 }
 
 /// The figure of one sample, whatever its marks; `None` where it was not measured.

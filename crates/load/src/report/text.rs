@@ -29,7 +29,7 @@ const GAP: &str = "  ";
 pub fn text(report: &Report, colour: bool, width: usize) -> String {
     let document = Document::of(report);
     let width = width.clamp(WIDTH_MIN, WIDTH_MAX);
-    let mut page = Page { out: String::new(), width, colour, is_after_heading: true };
+    let mut page = Page { out: String::new(), width, colour, is_after_heading: true, is_after_part: false };
     // A load begins with what was asked, which says it all.
     if !matches!(report.findings, Findings::Loads(_)) {
         page.lines(&wrap(&document.title, width), Some(Style::Bold));
@@ -41,12 +41,15 @@ pub fn text(report: &Report, colour: bool, width: usize) -> String {
     page.out
 }
 
-/// What a load comes to, in at most 15 lines; of what is no load all of it, as [`text`] does.
+/// What was found, in at most 15 lines; of an application side by side with onehop all of it, as [`text`] does.
 pub fn brief(report: &Report, colour: bool, width: usize) -> String {
-    let Findings::Loads(loads) = &report.findings else { return text(report, colour, width) };
     let width = width.clamp(WIDTH_MIN, WIDTH_MAX);
-    let mut page = Page { out: String::new(), width, colour, is_after_heading: true };
-    brief::write(report, loads, &mut page);
+    let mut page = Page { out: String::new(), width, colour, is_after_heading: true, is_after_part: false };
+    match &report.findings {
+        Findings::Loads(loads) => brief::of_loads(report, loads, &mut page),
+        Findings::SideBySide(_) => return text(report, colour, width),
+        _ => brief::of_document(&Document::of(report), &mut page),
+    }
     page.out
 }
 
@@ -56,6 +59,8 @@ struct Page {
     colour: bool,
     /// A heading has its own distance from what follows.
     is_after_heading: bool,
+    /// A picture and a warning keep theirs.
+    is_after_part: bool,
 }
 
 /// A way of writing. The numbers are those of ECMA-48 section 8.3.117 (SGR).
@@ -77,10 +82,12 @@ impl Page {
         };
         let stands_apart =
             matches!(block, Block::Lead(_) | Block::Warning(_) | Block::Table(_)) || !drawn.is_empty();
-        if stands_apart && !self.is_after_heading {
+        let is_heading = matches!(block, Block::Heading(_));
+        if (stands_apart && !self.is_after_heading) || (self.is_after_part && !is_heading) {
             self.line("");
         }
-        self.is_after_heading = matches!(block, Block::Heading(_));
+        self.is_after_heading = is_heading;
+        self.is_after_part = matches!(block, Block::Warning(_)) || !drawn.is_empty();
         match block {
             Block::Heading(text) => {
                 self.line("");

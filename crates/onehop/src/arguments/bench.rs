@@ -169,7 +169,7 @@ pub(crate) struct Output {
     /// No view of the progress
     #[arg(long, short)]
     pub(crate) quiet: bool,
-    /// All that was found, and not only what a load comes to
+    /// All that was found, and not only what fits 15 lines; `try` shows all in any case
     #[arg(long, short)]
     pub(crate) verbose: bool,
 }

@@ -7,7 +7,7 @@ use crate::caveat::{Caveat, CaveatCode};
 use crate::report::{Report, caveats, figures, secrets};
 
 /// The name of the part that holds what must be known before the figures are believed.
-pub(super) const CAVEATS: &str = "What to know before believing this";
+pub(in crate::report) const CAVEATS: &str = "What to know before believing this";
 
 impl Document {
     /// A caveat that makes the figures worthless. It is printed before them, and not again among the others.

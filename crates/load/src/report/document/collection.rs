@@ -10,6 +10,9 @@ use crate::latency::Latencies;
 use crate::report::plot::{Bar, Plot};
 use crate::report::{figures, secrets};
 
+/// The name of the part that holds complaints.
+pub(in crate::report) const FAILED: &str = "What failed";
+
 pub(super) fn write(run: &CollectionRun, document: &mut Document) {
     let passed: u64 = run.requests.iter().map(|request| request.passed).sum();
     let failed: u64 = run.requests.iter().map(|request| request.failed).sum();
@@ -83,7 +86,7 @@ fn complaints(run: &CollectionRun, document: &mut Document) {
         }
     }
     if !items.is_empty() {
-        document.heading("What failed");
+        document.heading(FAILED);
         document.blocks.push(Block::Items(items));
     }
 }

@@ -7,11 +7,15 @@
 mod about;
 mod collection;
 mod comparison;
+mod headline;
 mod load;
 mod saturation;
 mod side_by_side;
 mod sweep;
 
+pub(super) use about::CAVEATS;
+pub(super) use collection::FAILED;
+pub(super) use headline::headline;
 pub(super) use load::asked;
 
 use super::figures;
@@ -112,8 +116,23 @@ impl Document {
             Findings::Collection(run) => collection::write(run, &mut document),
             Findings::SideBySide(side_by_side) => side_by_side::write(side_by_side, &mut document),
         }
+        document.open_with_result();
         about::write(report, &mut document);
         document
+    }
+
+    /// The result comes first, then the first picture, then what they stand on.
+    fn open_with_result(&mut self) {
+        let parts = self.blocks.iter().position(|block| matches!(block, Block::Heading(_)));
+        let rest = self.blocks.split_off(parts.unwrap_or(self.blocks.len()));
+        let is_result = |block: &Block| matches!(block, Block::Lead(_) | Block::Warning(_));
+        let (mut results, mut others): (Vec<Block>, Vec<Block>) = self.blocks.drain(..).partition(is_result);
+        others.extend(rest);
+        if let Some(place) = others.iter().position(|block| matches!(block, Block::Plot(_))) {
+            results.push(others.remove(place));
+        }
+        self.blocks = results;
+        self.blocks.append(&mut others);
     }
 
     fn heading(&mut self, text: impl Into<String>) {

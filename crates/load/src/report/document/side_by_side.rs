@@ -26,6 +26,7 @@ pub(super) fn write(side_by_side: &SideBySide, document: &mut Document) {
     let all = side_by_side.compared.len();
     document.title =
         format!("{} today and with onehop", figures::quoted(&side_by_side.found.path.display().to_string()));
+    result(side_by_side, same, document);
     document.paragraph(format!(
         "Found: {}.",
         secrets::hide(&figures::visible(&side_by_side.found.description)).trim_end_matches('.')
@@ -77,6 +78,23 @@ pub(super) fn write(side_by_side: &SideBySide, document: &mut Document) {
     reported.extend(side_by_side.comparison.iter().flat_map(|figures| figures.caveats.clone()));
     reported.extend(noted(CaveatCode::Note, &not_measured(side_by_side)));
     document.caveats(reported);
+}
+
+/// What it costs, if the answers are the same.
+fn result(side_by_side: &SideBySide, same: usize, document: &mut Document) {
+    let all = side_by_side.compared.len();
+    let answers =
+        format!("{same} of {} got the same answer from both", figures::counted(all as u64, "request"));
+    let cpu = side_by_side.comparison.as_ref().and_then(|figures| {
+        let (control, test) = (figures.targets.first()?, figures.targets.get(1)?);
+        let row = figures.rows.iter().find(|row| row.test == 1 && row.metric == Metric::CpuPerRequest)?;
+        Some(sentence(row, &target(control), &target(test)))
+    });
+    match cpu {
+        Some(cpu) if same == all && all > 0 => document.lead(format!("{cpu} {answers}.")),
+        Some(_) => document.warning(format!("{answers}: no saving is claimed.")),
+        None => document.warning(format!("{answers}; what a request costs is not known.")),
+    }
 }
 
 /// A reader who reads no further must not take a file of the front for an answer of the application.

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use super::{Cell, Document, Table, failures, load};
+use super::{Cell, Document, Table, failures, headline, load};
 use crate::latency::Latencies;
 use crate::outcome::Run;
 use crate::plan::Pace;
@@ -18,6 +18,7 @@ pub(super) fn write(loads: &[Load], document: &mut Document) {
         return;
     };
     document.title = format!("Load in {} steps", loads.len());
+    document.lead(format!("{}.", headline(loads)));
     document.paragraph(format!("The first step is {}.", load::asked(&first.plan)));
     if loads.iter().flat_map(|load| &load.runs).any(caveats::is_own_limit) {
         document.warning(

@@ -1,13 +1,10 @@
-//! What a load comes to on one screen: the result in a line, a row for each run or step, what to know first.
+//! What was found on one screen: the result in a line, the most important rows, what to know first.
 //!
-//! Owns which of the findings are that important; all of them are in the long form. Never calls a load good that the long
-//! form warns of.
+//! Owns which of the findings are that important; all of them are in the long form.
 
-use super::{Page, Style, cut};
+use super::{Page, Style, cut, wrap};
 use crate::caveat::CaveatCode;
-use crate::outcome::{Run, Tally};
-use crate::plan::{Pace, Plan};
-use crate::report::document::{Cell, Table, asked};
+use crate::report::document::{Block, CAVEATS, Cell, Document, FAILED, Table, asked, headline};
 use crate::report::{Load, Report, caveats, figures};
 
 /// Rows of the table, runs or steps; of more the first.
@@ -16,16 +13,11 @@ const ROWS_MAX: usize = 4;
 /// Lines of it all: what a small terminal shows beside the command and the next prompt. As many caveats as fit are shown.
 const LINES_MAX: usize = 15;
 
-/// Below this share of the rate that was asked for a server is behind.
-const BEHIND_SHARE: f64 = 0.95;
+/// Lines of the result, where it is no single one: a sentence for each server that is compared.
+const RESULT_LINES_MAX: usize = 4;
 
-/// At most 15 lines, each within the width.
-pub(super) fn write(report: &Report, loads: &[Load], page: &mut Page) {
-    let line = |page: &mut Page, text: &str, style: Option<Style>| {
-        let text = cut(&figures::visible(text), page.width);
-        let text = page.paint(&text, style);
-        page.line(&text);
-    };
+/// A load in at most 15 lines, each within the width.
+pub(super) fn of_loads(report: &Report, loads: &[Load], page: &mut Page) {
     line(page, &headline(loads), Some(Style::Bold));
     if let Some(load) = loads.first() {
         line(page, &format!("{}.", asked(&load.plan)), None);
@@ -41,6 +33,65 @@ pub(super) fn write(report: &Report, loads: &[Load], page: &mut Page) {
         known.extend(of_load.filter(|caveat| caveat.code != CaveatCode::OneRun).map(|one| one.to_string()));
     }
     known.extend(report.caveats.iter().chain(&caveats::steal(report.steal)).map(ToString::to_string));
+    let known: Vec<String> =
+        known.iter().map(|one| crate::report::secrets::hide(&figures::sentence(one))).collect();
+    finish(page, rows.saturating_sub(ROWS_MAX), &known);
+}
+
+/// Anything else in as many lines: the result, as much of its first table as fits, and what to know first.
+pub(super) fn of_document(document: &Document, page: &mut Page) {
+    let is_result = |block: &&Block| matches!(block, Block::Lead(_) | Block::Warning(_));
+    let results = document.blocks.iter().take_while(is_result).filter_map(|block| match block {
+        Block::Lead(text) => Some((text, Style::Bold)),
+        Block::Warning(text) => Some((text, Style::Yellow)),
+        _ => None,
+    });
+    let width = page.width;
+    let lines =
+        results.flat_map(|(text, style)| wrap(text, width).into_iter().map(move |line| (line, style)));
+    for (text, style) in lines.take(RESULT_LINES_MAX) {
+        line(page, &text, Some(style));
+    }
+    let of_part = |part: &str| {
+        let items = document.blocks.windows(2).find_map(|pair| match pair {
+            [Block::Heading(name), Block::Items(items)] if name == part => Some(items.clone()),
+            _ => None,
+        });
+        items.unwrap_or_default()
+    };
+    let known = [of_part(FAILED), of_part(CAVEATS)].concat();
+    let table = document.blocks.iter().find_map(|block| match block {
+        Block::Table(table) => Some(table),
+        _ => None,
+    });
+    let rows_missing = table.map_or(0, |table| first_rows(table, usize::from(!known.is_empty()), page));
+    finish(page, rows_missing, &known);
+}
+
+/// As many of its rows as leave room for so many caveats, and how many are missing.
+fn first_rows(table: &Table, caveats: usize, page: &mut Page) -> usize {
+    // The lines of caveats, the empty one before them, and the hint.
+    let room = LINES_MAX.saturating_sub(page.out.lines().count() + 2 * caveats + 1);
+    let drawn = |rows: usize| {
+        let table = Table {
+            caption: String::new(),
+            columns: table.columns.clone(),
+            rows: table.rows.iter().take(rows).cloned().collect(),
+        };
+        let mut drawn = Page { out: String::new(), ..*page };
+        drawn.table(&table);
+        drawn.out
+    };
+    let fits = |rows: &usize| drawn(*rows).lines().count() <= room;
+    let rows = (1..=table.rows.len()).rev().find(fits).unwrap_or_default();
+    if rows > 0 {
+        page.out.push_str(&drawn(rows));
+    }
+    table.rows.len() - rows
+}
+
+/// As many caveats as fit, and how to see the rest.
+fn finish(page: &mut Page, rows_missing: usize, known: &[String]) {
     // An empty line before them, and the hint behind.
     let room = LINES_MAX.saturating_sub(page.out.lines().count() + 2);
     let shown = known.len().min(room);
@@ -48,12 +99,11 @@ pub(super) fn write(report: &Report, loads: &[Load], page: &mut Page) {
         page.line("");
     }
     for caveat in known.iter().take(shown) {
-        let caveat = crate::report::secrets::hide(&figures::sentence(caveat));
         line(page, &format!("! {caveat}"), Some(Style::Yellow));
     }
     let mut more = Vec::new();
-    if rows > ROWS_MAX {
-        more.push(figures::counted((rows - ROWS_MAX) as u64, "row"));
+    if rows_missing > 0 {
+        more.push(figures::counted(rows_missing as u64, "row"));
     }
     if known.len() > shown {
         more.push(figures::counted((known.len() - shown) as u64, "caveat"));
@@ -62,80 +112,10 @@ pub(super) fn write(report: &Report, loads: &[Load], page: &mut Page) {
     line(page, &format!("{more}--verbose shows all that was found, --html FILE draws it."), Some(Style::Dim));
 }
 
-/// Rate, p50, p99, verdict.
-fn headline(loads: &[Load]) -> String {
-    let (Some(first), Some(last)) = (loads.first(), loads.last()) else {
-        return "Nothing was measured.".to_owned();
-    };
-    let runs = || loads.iter().flat_map(|load| &load.runs);
-    if !runs().any(Run::has_good) {
-        let all: Vec<Run> = runs().cloned().collect();
-        let why = runs().find_map(|run| run.end.given_up());
-        return format!("Not one good answer: {}.", why.unwrap_or_else(|| caveats::failures(&all)));
-    }
-    if loads.len() == 1 {
-        return format!("{}: {}", result(&first.runs), verdict(first));
-    }
-    let verdict = loads.iter().map(verdict).find(|verdict| verdict != AGREE);
-    format!(
-        "{} ({}) to {} ({}): {}",
-        result(&first.runs),
-        caveats::step_name(&first.plan),
-        result(&last.runs),
-        caveats::step_name(&last.plan),
-        verdict.unwrap_or_else(|| AGREE.to_owned())
-    )
-}
-
-/// `48,210/s, p50 1.25 ms, p99 2.87 ms`, of all runs together.
-fn result(runs: &[Run]) -> String {
-    let mut total = Tally::default();
-    runs.iter().for_each(|run| total.merge(&run.total));
-    let completed: u64 = runs.iter().map(|run| run.completed).sum();
-    let seconds: f64 = runs.iter().map(|run| run.elapsed.as_secs_f64()).sum();
-    let at_least = if runs.iter().any(caveats::is_own_limit) { "\u{2265} " } else { "" };
-    let rate = figures::rate(completed as f64 / seconds.max(f64::MIN_POSITIVE));
-    let percentile = |share: f64| match total.latency.is_empty() {
-        true => figures::NOTHING.to_owned(),
-        false => figures::duration(total.latency.at(share)),
-    };
-    format!("{at_least}{rate}, p50 {}, p99 {}", percentile(0.5), percentile(0.99))
-}
-
-const AGREE: &str = "the runs agree";
-
-/// The gravest of what may be said.
-fn verdict(load: &Load) -> String {
-    let runs = &load.runs;
-    let failed: u64 = runs.iter().map(|run| run.total.requests() - run.total.good).sum();
-    if runs.iter().any(caveats::is_own_limit) {
-        return "the load was the limit, not the server".to_owned();
-    }
-    let seconds: f64 = runs.iter().map(|run| run.elapsed.as_secs_f64()).sum();
-    let completed: u64 = runs.iter().map(|run| run.completed).sum();
-    if let Some(rate) = rate_asked_for(&load.plan)
-        && (completed as f64) < BEHIND_SHARE * rate * seconds
-    {
-        return format!("the server is behind, {} were asked for", figures::rate(rate));
-    }
-    if failed > 0 {
-        return format!("{} failed", figures::counted(failed, "request"));
-    }
-    if let Some(omitted) = runs.iter().find_map(|run| run.omitted.as_ref()) {
-        return format!("a stall is left out, with it p99 {}", figures::duration(omitted.corrected.at(0.99)));
-    }
-    match (runs.len(), load.disagreements.is_empty()) {
-        (0 | 1, _) => "one run only".to_owned(),
-        (_, false) => "the runs disagree".to_owned(),
-        (_, true) => AGREE.to_owned(),
-    }
-}
-
-/// The one rate of an open loop.
-fn rate_asked_for(plan: &Plan) -> Option<f64> {
-    let Pace::Open { arrivals, .. } = &plan.pace else { return None };
-    let [phase] = arrivals.phases.as_slice() else { return None };
-    ((phase.from - phase.to).abs() < f64::EPSILON).then_some(phase.from)
+fn line(page: &mut Page, text: &str, style: Option<Style>) {
+    let text = cut(&figures::visible(text), page.width);
+    let text = page.paint(&text, style);
+    page.line(&text);
 }
 
 fn table(loads: &[Load]) -> Table {
