@@ -10,13 +10,14 @@ use crate::clients::Clients;
 use crate::ground::Options;
 use crate::programs::Tests;
 use crate::steps::{Skip, Steps, command, quiet};
-use crate::{Outcome, bench, clients, dist, fuzz, ground, install, programs, tidy};
+use crate::{Outcome, bench, claims, clients, dist, fuzz, ground, install, programs, tidy};
 
 /// While programming: under three minutes after a small change.
-const CHECK: &[&str] = &["format", "clippy", "tidy", "quick-tests"];
+const CHECK: &[&str] = &["format", "clippy", "tidy", "claims", "quick-tests"];
 
 /// README's command: all that needs no foreign program but Node.
-const TEST: &[&str] = &["packages", "format", "clippy", "tidy", "compile", "tests", "build", "end-to-end"];
+const TEST: &[&str] =
+    &["packages", "format", "clippy", "tidy", "claims", "compile", "tests", "build", "end-to-end"];
 
 /// What `.ci/run` does after that: all that needs one, and what would make the row above too long.
 const CI: &[&str] = &[
@@ -135,6 +136,7 @@ fn step(name: &str, built: bool, beside: &mut Beside) -> Outcome {
             quiet(&mut command("cargo", &words))
         }
         "tidy" => tidy::run(&[]),
+        "claims" => claims::run(&[]),
         "licences" => licences(),
         "compile" => programs::build(Tests::All),
         "quick-tests" => programs::run(Tests::Quick),

@@ -6,6 +6,7 @@
 
 mod bench;
 mod check;
+mod claims;
 mod clients;
 mod dist;
 mod fuzz;
@@ -36,6 +37,8 @@ Commands:
   tidy            Check the design's rules in the source (also a part of `test`).
                   --report           print the crates, which sees which, and their sizes
                   --graph CRATE      print the modules of a crate in layers, which uses which
+  claims          Compare README's tables with the results in benchmarks/claims.toml (also a part of `test`).
+                  --write            make them anew
   bench files     Compare with other servers: CPU per request, rate, latency, memory.
                   --smoke            one short round, to see that it works
                   --rounds N         rounds, each with another order of the arms (default 3)
@@ -111,6 +114,7 @@ fn main() -> ExitCode {
         ["check", options @ ..] => check::check(options),
         ["test", options @ ..] => check::test(options),
         ["tidy", options @ ..] => tidy::run(options),
+        ["claims", options @ ..] => claims::run(options),
         ["bench", "files", options @ ..] => bench::files(options),
         ["bench", "app", options @ ..] => bench::app(options),
         ["bench", "frameworks", options @ ..] => bench::frameworks(options),
