@@ -19,7 +19,7 @@ const README: &str = "README.md";
 const END: &str = "<!-- end of claims -->";
 
 const HEAD: &str = "\
-    |  | onehop | the other | ratio, 99 % interval | rounds |  |\n\
+    | case | onehop | the other | ratio, 99 % interval | rounds | verdict |\n\
     | --- | --- | --- | --- | --- | --- |\n";
 
 /// How sure an interval is.
