@@ -7,7 +7,8 @@
 use std::fs;
 use std::path::Path;
 
-use onehop_load::statistics::{self, Interval, PAIRS_MIN};
+use onehop_load::compare::Settings;
+use onehop_load::statistics::{self, Interval, Verdict};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -21,9 +22,6 @@ const END: &str = "<!-- end of claims -->";
 const HEAD: &str = "\
     | case | onehop | the other | ratio, 99 % interval | rounds | verdict |\n\
     | --- | --- | --- | --- | --- | --- |\n";
-
-/// How sure an interval is.
-const CONFIDENCE: f64 = 0.99;
 
 /// The seed of the interval's resamples, so that the same results make the same table.
 const SEED: u64 = 1;
@@ -71,15 +69,15 @@ enum Figure {
     Start,
 }
 
-/// What the interval of onehop's figure, divided by the other's, has to carry.
+/// What the interval of onehop's figure divided by the other's has to show, as `onehop bench compare` judges it.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Says {
-    /// All of it is below 1.
+    /// onehop's is less.
     Less,
-    /// All of it is above 1.
+    /// onehop's is more.
     More,
-    /// It holds 1: no difference is shown.
+    /// No difference is shown.
     Undecided,
 }
 
@@ -119,9 +117,8 @@ impl Table {
         for row in &self.row {
             let (others, ours): (Vec<f64>, Vec<f64>) = row.pairs(&results).into_iter().unzip();
             let unit = row.figure.unit();
-            let interval = statistics::ratio_interval(&others, &ours, CONFIDENCE, SEED);
-            row.check(&interval, ours.len())
-                .map_err(|why| format!("{CLAIMS}: `{}` in {path}: {why}", row.text))?;
+            let interval = interval(&others, &ours);
+            row.check(&interval).map_err(|why| format!("{CLAIMS}: `{}` in {path}: {why}", row.text))?;
             let (other, our) = statistics::estimates(&others, &ours);
             let Interval { middle, low, high, .. } = interval;
             text.push_str(&format!(
@@ -173,15 +170,13 @@ impl Row {
         rounds.filter_map(|round| Some((of(&self.against, round)?, of("onehop", round)?))).collect()
     }
 
-    fn check(&self, interval: &Interval, pairs: usize) -> Result<(), String> {
+    fn check(&self, interval: &Interval) -> Result<(), String> {
         let Interval { low, high, .. } = *interval;
-        if pairs < PAIRS_MIN {
-            return Err(format!("{pairs} rounds have both servers: measure more"));
-        }
-        let found = match (low, high) {
-            _ if high < 1.0 => Says::Less,
-            _ if low > 1.0 => Says::More,
-            _ => Says::Undecided,
+        let found = match statistics::verdict(interval, Settings::default().least_difference) {
+            Verdict::Less => Says::Less,
+            Verdict::More => Says::More,
+            Verdict::NotShown => Says::Undecided,
+            Verdict::Unknown => return Err("too few rounds have both servers: measure more".to_owned()),
         };
         if found == self.says {
             return Ok(());
@@ -201,6 +196,10 @@ impl Says {
             Says::Undecided => "no difference shown",
         }
     }
+}
+
+fn interval(others: &[f64], ours: &[f64]) -> Interval {
+    statistics::ratio_interval(others, ours, Settings::default().confidence, SEED)
 }
 
 /// The text with this between the marks of that name.
@@ -233,7 +232,7 @@ mod tests {
     fn check(says: Says, ours: &[f64], others: &[f64]) -> Result<(), String> {
         let row = row(says);
         let (others, ours): (Vec<f64>, Vec<f64>) = row.pairs(&results(ours, others)).into_iter().unzip();
-        row.check(&statistics::ratio_interval(&others, &ours, CONFIDENCE, SEED), ours.len())
+        row.check(&interval(&others, &ours))
     }
 
     #[test]
@@ -249,7 +248,7 @@ mod tests {
         }
         // Three rounds that agree by chance decide little, two nothing.
         assert!(check(Says::Less, &[6.0, 8.0, 5.0], &[9.0, 8.5, 9.0]).is_err());
-        assert!(check(Says::Less, &low[..2], &high[..2]).unwrap_err().contains("2 rounds"));
+        assert!(check(Says::Less, &low[..2], &high[..2]).unwrap_err().contains("too few rounds"));
     }
 
     #[test]

@@ -71,8 +71,8 @@ fn sleeping_server() -> (Server, Plan) {
     (server, plan)
 }
 
-/// Steps are long and the limit is wide beside what a busy machine stands still for. At a tenth more than the capacity,
-/// 160 ms of work wait when four fifths of a step are over.
+/// Steps of 2 s and a limit of 100 ms, so that a machine that stands still for some 50 ms decides no step. At 1.1 times the
+/// capacity a request waits for 160 ms after four fifths of a step: beyond the limit.
 fn settings() -> Settings {
     Settings {
         spacing: Spacing::Constant,

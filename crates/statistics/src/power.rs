@@ -1,4 +1,4 @@
-//! Which difference a comparison can find, before it has begun.
+//! The smallest difference that a comparison can be expected to find, known before it begins.
 
 use crate::ratio::kept_of;
 use crate::student::t_quantile;

@@ -25,7 +25,7 @@ use crate::progress::{Cause, Ready, Signal};
 use crate::shared::Shared;
 use crate::{reason, stack};
 
-/// Why a worker ended that nobody needs.
+/// The reason given when a worker was ended because it is no longer needed.
 const UNWANTED: &str = "it was not wanted any more";
 
 /// Starts a worker; returns once its process has ended.

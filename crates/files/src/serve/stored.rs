@@ -160,7 +160,7 @@ pub fn finish_in_pack(
 }
 
 impl Chosen<'_> {
-    /// Fills a response with the form, whose bytes are at `source`. Inlined, because each caller knows which source it is.
+    /// Fills a response with this form, whose bytes are at `source`. Inlined: the source is a constant in each caller.
     #[inline(always)]
     fn send(
         &self,

@@ -67,8 +67,8 @@ pub struct Settings {
     /// Rounds; each target is measured once in each.
     pub rounds: usize,
     /// Go on with twice as many rounds, and twice again, until CPU time per request (where it is not known, the rate or the
-    /// median latency) is decided for every target. Whoever looks three times is wrong three times as often: each look
-    /// takes a third of the doubt that [`Settings::confidence`] leaves (Bonferroni).
+    /// median latency) is decided for every target. Three looks at the data would be wrong three times as often, so each
+    /// look may be wrong a third as often as [`Settings::confidence`] allows (Bonferroni correction).
     pub until_decided: bool,
     /// Load before each measurement, not counted.
     pub warm_up: Duration,

@@ -18,7 +18,7 @@ pub(super) struct Measured<'a> {
     pub(super) samples: Vec<Sample>,
     /// What happened meanwhile, for people.
     pub(super) caveats: Vec<Caveat>,
-    /// Rounds that are over.
+    /// Rounds that have begun.
     pub(super) rounds: usize,
     pub(super) is_broken_off: bool,
     has_been_measured: Vec<bool>,
@@ -46,7 +46,7 @@ impl<'a> Measured<'a> {
         }
     }
 
-    /// Goes on until there are so many rounds, or somebody breaks it off.
+    /// Measures until there are this many rounds, or until it is interrupted.
     pub(super) fn until(&mut self, rounds: usize, observer: &mut dyn Observer) -> Result<(), CompareError> {
         while self.rounds < rounds && !self.is_broken_off {
             self.round(rounds, observer)?;
@@ -81,7 +81,7 @@ impl<'a> Measured<'a> {
                 }
             }
         }
-        // The last run may have been the one that was broken off.
+        // An interruption during the last run is seen only now.
         if observer.is_interrupted() {
             self.break_off(rounds);
         }

@@ -226,7 +226,7 @@ fn caveats_have_codes_for_programs() {
 #[test]
 fn a_report_begins_with_its_result_and_fits_fifteen_lines() {
     for (name, report) in sample::reports() {
-        // What a trial is for, the file to use, stands at its end.
+        // `try` ends with the Onehopfile to use, which must not be left out.
         if matches!(report.findings, super::Findings::SideBySide(_)) {
             assert_eq!(brief(&report, false, 80), text(&report, false, 80), "{name}");
             continue;

@@ -19,7 +19,7 @@ const SKIPPED_MAX: usize = 20;
 const LOADED_RELS: [&str; 6] =
     ["stylesheet", "icon", "preload", "modulepreload", "manifest", "apple-touch-icon"];
 
-/// Elements whose content holds no tags (HTML, section 13.1.2.1).
+/// Elements whose content is text only, so that `<a` in it is no tag (HTML, section 13.1.2.1).
 const TEXT_ELEMENTS: [&str; 4] = ["script", "style", "textarea", "title"];
 
 /// The links of pages.

@@ -47,8 +47,8 @@ fn several_servers_are_all_asked_by_their_weights() {
     assert_eq!(run(&plan).total.good, 400);
     assert_eq!((one.requests(), other.requests()), (300, 100));
 
-    // One connection takes turns; eight are spread. The answers take their time, so that those of a server whose threads
-    // the machine wakes late are not all given by the other one.
+    // One connection alternates between the servers; eight are divided among them. Each answer takes 2 ms, so that one
+    // server cannot give all 400 while the machine delays the threads of the other.
     let (one, other) = (Server::start(|_| fine_after(millis(2))), Server::start(|_| fine_after(millis(2))));
     plan.requests[0].address = at(&one);
     plan.requests[1].address = at(&other);
