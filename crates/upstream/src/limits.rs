@@ -136,9 +136,5 @@ pub const HEALTH_CHECK_INTERVAL_MAX: Duration = Duration::from_secs(365 * 86_400
 /// Bytes of a response's body in which `health_body` is searched. Pages about health are a few lines.
 pub const HEALTH_CHECK_BODY_BYTES_MAX: usize = 256 * 1024;
 
-/// Bytes of a coded response that are decoded in one step. Gzip makes at most 1032 bytes of one, so a step holds about a
-/// mebibyte at most, and some kilobytes of what servers really send.
-pub const DECODE_STEP_BYTES: usize = 1024;
-
 /// Bytes of one read of a response that is too long for the usual buffer.
 pub const READ_BYTES_MAX: usize = 64 * 1024;

@@ -103,8 +103,6 @@ pub struct ProxyTransport {
     pub keepalive_idle_conns: Option<u32>,
     /// Idle connections to one upstream.
     pub keepalive_idle_conns_per_host: u32,
-    /// Where the client accepts no coding, the upstream is asked for gzip, and the answer is decoded.
-    pub compression: bool,
     /// Servers that are asked for names; empty: the system's.
     pub resolvers: Vec<SocketAddr>,
     /// Bytes of an answer's head; `None`: the server's own bound.
@@ -336,7 +334,6 @@ impl Default for ProxyTransport {
             keepalive_interval: Some(Duration::from_secs(30)),
             keepalive_idle_conns: None,
             keepalive_idle_conns_per_host: 32,
-            compression: true,
             resolvers: Vec::new(),
             max_response_header: None,
         }

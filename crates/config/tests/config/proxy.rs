@@ -92,7 +92,6 @@ fn transport() -> ProxyTransport {
         keepalive_interval: Some(seconds(30)),
         keepalive_idle_conns: None,
         keepalive_idle_conns_per_host: 32,
-        compression: true,
         resolvers: Vec::new(),
         max_response_header: None,
     }
@@ -599,7 +598,6 @@ fn every_option_of_the_transport_has_its_place() {
         tls_timeout 4s
         tls_except_ports 8080 8081
         versions 1.1
-        compression off
         resolvers 192.0.2.53 [2001:db8::53]:5353 udp/192.0.2.54:53 2001:db8::54",
     );
     let name = vec![Part::Value(Placeholder::HostLabel(0)), Part::Text(".app.internal".into())];
@@ -625,7 +623,6 @@ fn every_option_of_the_transport_has_its_place() {
         keepalive_interval: Some(seconds(15)),
         keepalive_idle_conns: Some(100),
         keepalive_idle_conns_per_host: 50,
-        compression: false,
         resolvers: resolvers.map(|address| address.parse().unwrap()).to_vec(),
         max_response_header: Some(16 << 10),
     };
@@ -644,8 +641,7 @@ fn one_option_of_the_transport_keeps_the_defaults_of_the_others() {
         ("dial_fallback_delay -1s", ProxyTransport { dial_fallback_delay: None, ..base() }),
         ("max_conns_per_host 0", base()),
         ("read_timeout 0", base()),
-        ("compression", base()),
-        ("compression on", base()),
+        ("compression off", base()),
         ("max_response_header 0", base()),
         ("tls", ProxyTransport { tls: Some(tls()), ..base() }),
         ("tls_server_name {http.reverse_proxy.upstream.host}", ProxyTransport { tls: Some(tls()), ..base() }),

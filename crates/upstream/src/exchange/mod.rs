@@ -1,11 +1,9 @@
 //! One request and its response on a connection to an upstream.
 //!
-//! `request` sends the head and the body, `response` receives the response, whose body `response_body` passes on (`gunzip` where
-//! its coding is taken off), [`tunnel`] is what follows an upgrade. Both directions run at once, each as fast as the other side
-//! takes it. Where programs and the upstreams of `reverse_proxy` differ, the [`Delegate`] decides. Never chooses, dials or keeps a
+//! `request` sends the head and the body, `response` receives the response, whose body `response_body` passes on, [`tunnel`]
+//! is what follows an upgrade. Both directions run at once, each as fast as the other side takes it. Where programs and the upstreams of `reverse_proxy` differ, the [`Delegate`] decides. Never chooses, dials or keeps a
 //! connection, and never sends a request twice: that is for the caller.
 
-mod gunzip;
 mod request;
 mod response;
 mod response_body;
@@ -98,8 +96,6 @@ pub enum Turn {
 pub struct Passing {
     /// So many bytes of its body are taken before anything is sent.
     pub buffer: u64,
-    /// Gzip is taken off its body.
-    pub decode: bool,
     /// When bytes of its body are written.
     pub flush: ProxyFlush,
 }

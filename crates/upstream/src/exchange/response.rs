@@ -192,8 +192,7 @@ impl<'a> Taking<'a> {
                 return Ok(Ended::Complete);
             }
             AnswerBody::Known(length) if passing.buffer == 0 => {
-                is_whole = !passing.decode
-                    && self.may_be_encoded(length)
+                is_whole = self.may_be_encoded(length)
                     && self.take_whole::<L>(length, &mut opening).await?;
             }
             _ if passing.buffer > 0 && !response.is_event_stream() => {
@@ -201,14 +200,14 @@ impl<'a> Taking<'a> {
             }
             _ => {}
         }
-        if is_whole && !passing.decode && self.trailers().is_empty() {
+        if is_whole && self.trailers().is_empty() {
             delegate.see_body(&opening);
             response.body = Body::Bytes(opening);
             edits.finish(response);
             return Ok(Ended::Complete);
         }
         let length = match body {
-            AnswerBody::Known(length) if !passing.decode => BodyLength::Known(length),
+            AnswerBody::Known(length) => BodyLength::Known(length),
             _ => BodyLength::Chunked,
         };
         writer.encode(edits, response, length);
@@ -223,16 +222,16 @@ impl<'a> Taking<'a> {
         }
         writer.head(response, length);
         let has_end = !is_event_stream && length != BodyLength::Chunked;
-        let mut sending = Sending::new(passing.decode, passing.flush, has_end);
+        let mut sending = Sending::new(passing.flush, has_end);
         self.make_room_for(body);
         let is_first = opening.is_empty();
         if !is_first {
             delegate.see_body(&opening);
-            sending.send::<L>(writer, &opening).await?;
+            sending.send(writer, &opening).await?;
             drop(opening);
         }
         if is_whole {
-            return self.end::<L>(writer, &mut sending).await;
+            return self.end(writer);
         }
         self.pass_on(delegate, writer, &mut sending, is_first).await
     }
@@ -307,12 +306,12 @@ impl<'a> Taking<'a> {
                     if std::mem::take(&mut is_first) {
                         delegate.see_body(data);
                     }
-                    sending.send::<L>(writer, data).await?;
+                    sending.send(writer, data).await?;
                     self.input.consume(consumed);
                 }
                 BodyRead::End { consumed } => {
                     self.input.consume(consumed);
-                    return self.end::<L>(writer, sending).await;
+                    return self.end(writer);
                 }
                 BodyRead::NeedMore => {
                     let came = match self.fill_now().await {
@@ -326,12 +325,7 @@ impl<'a> Taking<'a> {
     }
 
     /// The body is at its end: trailers follow.
-    async fn end<L: Delegate>(
-        &mut self,
-        writer: &mut ResponseWriter<'_, '_>,
-        sending: &mut Sending,
-    ) -> Result<Ended, HttpError> {
-        sending.finish::<L>(writer).await?;
+    fn end(&self, writer: &mut ResponseWriter<'_, '_>) -> Result<Ended, HttpError> {
         writer.whole(&self.trailers())?;
         Ok(Ended::Sent)
     }

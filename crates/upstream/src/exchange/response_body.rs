@@ -1,19 +1,14 @@
-//! The way of an response's body to the client: its coding taken off where that is ours to do, and written when it is
-//! due. Reads nothing.
+//! The way of a response's body to the client, written when it is due. Reads nothing.
 
 use onehop_config::checked::proxy::ProxyFlush;
 use onehop_message::error::HttpError;
 use tokio::time::Instant;
 
-use super::gunzip::Decoder;
-use super::{Cause, Delegate};
 use onehop_connection::ResponseWriter;
 use onehop_connection::response_writer::gone;
 
 /// The way of a body to the client.
 pub(super) struct Sending {
-    /// Boxed, because it is large and rarely there.
-    decoder: Option<Box<Decoder>>,
     flush: ProxyFlush,
     /// When what was gathered is to go out.
     due: Option<Instant>,
@@ -21,12 +16,12 @@ pub(super) struct Sending {
 
 impl Sending {
     /// What has no end in sight waits for nothing, as Caddy has it.
-    pub(super) fn new(decode: bool, flush: ProxyFlush, has_end: bool) -> Self {
+    pub(super) fn new(flush: ProxyFlush, has_end: bool) -> Self {
         let flush = match flush {
             ProxyFlush::Every(_) if !has_end => ProxyFlush::AsItComes,
             flush => flush,
         };
-        Self { decoder: decode.then(|| Box::new(Decoder::new())), flush, due: None }
+        Self { flush, due: None }
     }
 
     /// When what was gathered is to go out, where it may wait.
@@ -40,22 +35,12 @@ impl Sending {
     }
 
     /// Sends bytes of the body as the upstream framed them.
-    pub(super) async fn send<L: Delegate>(
+    pub(super) async fn send(
         &mut self,
         writer: &mut ResponseWriter<'_, '_>,
         bytes: &[u8],
     ) -> Result<(), HttpError> {
-        if let Some(decoder) = &mut self.decoder {
-            let mut rest = bytes;
-            while !rest.is_empty() {
-                let taken = decoder.push(rest).map_err(|_| L::fault(Cause::Died))?;
-                rest = rest.get(taken..).unwrap_or_default();
-                writer.data(decoder.decoded()).await.map_err(gone)?;
-                decoder.decoded().clear();
-            }
-        } else {
-            writer.proven_data(bytes).await.map_err(gone)?;
-        }
+        writer.proven_data(bytes).await.map_err(gone)?;
         match self.flush {
             ProxyFlush::AsItComes => {}
             ProxyFlush::Immediately => writer.flush().await.map_err(gone)?,
@@ -66,18 +51,6 @@ impl Sending {
                     writer.flush().await.map_err(gone)?;
                 }
             }
-        }
-        Ok(())
-    }
-
-    /// Ends the coding. One that is cut off cuts the response off.
-    pub(super) async fn finish<L: Delegate>(
-        &mut self,
-        writer: &mut ResponseWriter<'_, '_>,
-    ) -> Result<(), HttpError> {
-        if let Some(decoder) = &mut self.decoder {
-            decoder.finish().map_err(|_| L::fault(Cause::Died))?;
-            writer.data(decoder.decoded()).await.map_err(gone)?;
         }
         Ok(())
     }

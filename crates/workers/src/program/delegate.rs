@@ -74,7 +74,7 @@ impl Delegate for Program<'_> {
         }
         Ok(match self.wanted {
             Some(_) => Turn::Instead,
-            None => Turn::Pass(Passing { buffer: 0, decode: false, flush: ProxyFlush::AsItComes }),
+            None => Turn::Pass(Passing { buffer: 0, flush: ProxyFlush::AsItComes }),
         })
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::draft::Draft;
 use super::quantities::{count, count_or_none, is_negative, time, time_or_none};
 use super::tls;
-use crate::arguments::{no_arguments, one_argument, some_arguments, wrong_arguments};
+use crate::arguments::{one_argument, some_arguments, wrong_arguments};
 use crate::check::Context;
 use crate::check::template::fixed;
 use crate::check::value::size;
@@ -68,9 +68,7 @@ pub(super) const OPTIONS: OptionTable<Draft> = OptionTable {
             value("max_response_header", "32KiB", |_, draft, value| {
                 head_bytes(value.token).map(|bytes| draft.proxy.transport.max_response_header = bytes)
             }),
-            line("compression", "off", |_, draft, option| {
-                compression(option).map(|choice| draft.proxy.transport.compression = choice)
-            }),
+            line("compression", "off", |cx, _, option| compression(cx, option)),
             line("resolvers", "192.0.2.53", |cx, draft, option| {
                 resolvers(cx, option).map(|resolvers| draft.proxy.transport.resolvers = resolvers)
             }),
@@ -187,20 +185,21 @@ fn head_bytes(token: &Token) -> Result<Option<u64>, Box<Problem>> {
     }
 }
 
-/// As in Caddy, only `off` says something.
-fn compression(option: &Directive) -> Result<bool, Box<Problem>> {
-    if option.args.is_empty() {
-        return no_arguments(option).map(|()| true);
-    }
+/// `off` is what there is; Caddy's default asks for gzip where the client accepts none, and decodes the response.
+fn compression(cx: &mut Context<'_>, option: &Directive) -> Result<(), Box<Problem>> {
     let word = one_argument(option, "compression off")?;
     match word.text.as_str() {
-        "off" => Ok(false),
-        "on" => Ok(true),
+        "off" => {}
+        "on" => {
+            let message = "`compression on` has no effect: an upstream is asked for what the client accepts";
+            cx.problems.push(Problem::warning("no-effect", &option.name.place, message).help("take it away"));
+        }
         other => {
-            Err(Problem::error("unknown-option", &word.place, format!("`compression` cannot be `{other}`"))
-                .help("`compression off` asks upstreams for nothing; without it they are asked for gzip"))
+            let message = format!("`compression` cannot be `{other}`");
+            return Err(Problem::error("unknown-option", &word.place, message).help("write `compression off`"));
         }
     }
+    Ok(())
 }
 
 fn resolvers(cx: &Context<'_>, option: &Directive) -> Result<Vec<SocketAddr>, Box<Problem>> {

@@ -17,12 +17,6 @@ fn saying(bytes: impl AsRef<[u8]> + Send + Sync + 'static, goes_on: bool) -> Pro
     Program::start(move |talk, _| talk.say(bytes.as_ref()) && goes_on)
 }
 
-fn gzip(text: &[u8]) -> Vec<u8> {
-    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    encoder.write_all(text).unwrap();
-    encoder.finish().unwrap()
-}
-
 #[test]
 fn fields_come_as_the_upstream_sent_them_without_those_of_the_connection() {
     let program = saying(
@@ -154,89 +148,6 @@ fn with_a_flush_interval_pieces_of_a_known_length_wait_for_each_other() {
     client.stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     told.send(()).unwrap();
     assert_eq!(client.answer().text(), "first_then");
-}
-
-#[test]
-fn a_coding_that_only_we_asked_for_is_taken_off() {
-    let text = "hello ".repeat(100_000);
-    let coded = gzip(text.as_bytes());
-    let length = format!("Content-Length: {}\r\n", coded.len());
-    let head = format!("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n{length}\r\n");
-    let program = saying([head.as_bytes(), &coded].concat(), true);
-    for buffer in [0, 1 << 20] {
-        let server = before(&program, move |proxy| {
-            proxy.transport.compression = true;
-            proxy.answer_buffer_bytes = buffer;
-        });
-        let answer = server.connect().get("/");
-        assert_eq!(answer.field("Content-Encoding"), None);
-        assert!(answer.text() == text, "{} bytes", answer.body.len());
-        // Who asks for it gets it as it came.
-        let mut client = server.connect();
-        client.send("GET / HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: gzip\r\n\r\n");
-        assert!(client.answer().body == coded);
-    }
-}
-
-#[test]
-fn what_is_decoded_of_a_stream_does_not_wait_for_what_comes() {
-    let (told, tell) = channel::<()>();
-    let tell = Mutex::new(tell);
-    let program = Program::start(move |talk, _| {
-        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-        talk.say("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n");
-        let mut say = |coded: Vec<u8>| {
-            talk.say(format!("{:x}\r\n", coded.len())) && talk.say(coded) && talk.say("\r\n")
-        };
-        for _ in 0..3 {
-            encoder.write_all(b"data\n").unwrap();
-            encoder.flush().unwrap();
-            say(std::mem::take(encoder.get_mut()));
-            let _ = tell.lock().unwrap().recv();
-        }
-        say(encoder.finish().unwrap());
-        talk.say("0\r\n\r\n")
-    });
-    let server = before(&program, |proxy| proxy.transport.compression = true);
-    let mut client = server.connect();
-    client.send("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
-    client.stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
-    client.try_head().unwrap();
-    for _ in 0..3 {
-        assert_eq!(client.bytes(10), b"5\r\ndata\n\r\n");
-        told.send(()).unwrap();
-    }
-    assert_eq!(client.bytes(5), b"0\r\n\r\n");
-}
-
-#[test]
-fn a_coded_answer_without_a_byte_is_an_empty_one() {
-    let program = saying(
-        "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-        true,
-    );
-    let server = before(&program, |proxy| proxy.transport.compression = true);
-    let mut client = server.connect();
-    for _ in 0..2 {
-        let answer = client.get("/");
-        assert_eq!((answer.status, answer.text().as_str()), (200, ""));
-    }
-}
-
-#[test]
-fn a_coded_answer_that_is_cut_off_or_none_breaks_off() {
-    let coded = gzip("hello ".repeat(1000).as_bytes());
-    let short = &coded[..coded.len() - 5];
-    for body in [short, b"this is plain text"] {
-        let head =
-            format!("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: {}\r\n\r\n", body.len());
-        let program = saying([head.as_bytes(), body].concat(), true);
-        let server = before(&program, |proxy| proxy.transport.compression = true);
-        let mut client = server.connect();
-        client.send("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
-        let broken = client.try_answer(true);
-        assert!(broken.is_err(), "{broken:?}");
-    }
 }
 
 #[test]

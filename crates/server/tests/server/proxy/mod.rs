@@ -61,7 +61,7 @@ fn settings(upstreams: &[SocketAddr]) -> Proxy {
     Proxy {
         name: "test".to_owned(),
         upstreams: upstreams.collect(),
-        transport: ProxyTransport { compression: false, ..ProxyTransport::default() },
+        transport: ProxyTransport::default(),
         pool: ProxyPool { min: 0, max: None },
         balance: Balance {
             policy: BalancePolicy::First,

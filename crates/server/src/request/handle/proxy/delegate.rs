@@ -10,7 +10,7 @@ use onehop_message::forwarding::{self, Kind, Voice};
 use onehop_message::response::Response;
 
 use super::Call;
-use super::request_head::{self, Asked};
+use super::request_head;
 use crate::limits::PROXY_ROUTE_LOOK_PERIOD;
 use crate::request::context::RequestContext;
 use crate::request::handle::header;
@@ -27,8 +27,8 @@ pub(super) struct Forwarding<'a> {
     context: &'a RequestContext<'a>,
     member: &'a Member,
     started: Instant,
-    /// What the head that was written says.
-    asked: Asked,
+    /// The head that was written says that the client waits to be asked for its body.
+    announces_continue: bool,
 }
 
 impl<'a> Forwarding<'a> {
@@ -38,7 +38,7 @@ impl<'a> Forwarding<'a> {
         member: &'a Member,
         started: Instant,
     ) -> Self {
-        Self { call, context, member, started, asked: Asked { for_gzip: false, of_waiting: false } }
+        Self { call, context, member, started, announces_continue: false }
     }
 
     /// RFC 9110 section 7.8: only to a protocol that was asked for.
@@ -51,12 +51,9 @@ impl<'a> Forwarding<'a> {
         protocols(head.get_all(Known::Upgrade).collect()).iter().all(|protocol| asked.contains(protocol))
     }
 
-    fn fill(&self, head: &ResponseHead, body: AnswerBody, decode: bool, response: &mut Response) {
+    fn fill(&self, head: &ResponseHead, body: AnswerBody, response: &mut Response) {
         let kind = if body == AnswerBody::Chunked { Kind::Chunked } else { Kind::Plain };
         forwarding::fill(head, &mut response.fields, kind, Self::VOICE);
-        if decode {
-            response.fields.remove("content-encoding");
-        }
         let proxy = self.call.proxy;
         let [_, expressions] = &proxy.expressions;
         header::change(&proxy.settings.answer_fields, expressions, self.context, &mut response.fields);
@@ -108,12 +105,12 @@ impl Delegate for Forwarding<'_> {
         request_body: &RequestBody<'_, '_>,
         buffers: &mut Buffers,
     ) -> Result<(), Refusal> {
-        self.asked = request_head::write(self.call, self.context, connection, request_body, buffers)?;
+        self.announces_continue = request_head::write(self.call, self.context, connection, request_body, buffers)?;
         Ok(())
     }
 
     fn announces_continue(&self) -> bool {
-        self.asked.of_waiting
+        self.announces_continue
     }
 
     fn take_head(
@@ -128,20 +125,15 @@ impl Delegate for Forwarding<'_> {
             return Err(HttpError::UpstreamBroken(Refusal::HeadTooLarge));
         }
         self.member.answered(head.status(), self.started.elapsed(), &settings.passive_health);
-        let mut passing = Passing { buffer: 0, decode: false, flush: settings.flush };
+        let mut passing = Passing { buffer: 0, flush: settings.flush };
         match body {
             None if !self.is_asked_for(head) => {
                 return Err(HttpError::UpstreamBroken(Refusal::UnexpectedAnswer));
             }
             None => forwarding::fill(head, &mut response.fields, Kind::Upgrade, Self::VOICE),
             Some(body) => {
-                let is_gzip = |coding: &[u8]| coding.eq_ignore_ascii_case(b"gzip");
-                passing.decode = self.asked.for_gzip
-                    && body != AnswerBody::None
-                    && head.get(Known::ContentEncoding).is_some_and(is_gzip)
-                    && head.get_all(Known::ContentEncoding).count() == 1;
                 passing.buffer = settings.answer_buffer_bytes;
-                self.fill(head, body, passing.decode, response);
+                self.fill(head, body, response);
             }
         }
         Ok(Turn::Pass(passing))

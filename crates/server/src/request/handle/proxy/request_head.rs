@@ -6,7 +6,7 @@
 //! for a coding.
 
 use onehop_config::checked::proxy::AmbiguousHeaders;
-use onehop_http1::{AskHead, BodyLength, Field, Known, Method, Refusal, Version};
+use onehop_http1::{AskHead, BodyLength, Field, Known, Refusal, Version};
 use onehop_message::forwarded::{write_forwarded_for, write_line, write_target};
 use onehop_message::forwarding::{self, Rule, Spellings, accepts_trailers, asks_for_upgrade, copy_lines};
 use onehop_message::response::Fields;
@@ -17,23 +17,14 @@ use crate::request::handle::header;
 use onehop_connection::RequestBody;
 use onehop_upstream::connection::{Buffers, Connection};
 
-/// What a head that was written says.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Asked {
-    /// Gzip was asked for, which nobody but us may understand.
-    pub(super) for_gzip: bool,
-    /// The client waits to be asked for its body.
-    pub(super) of_waiting: bool,
-}
-
-/// Writes the head to the connection's output.
+/// Writes the head to the connection's output; true if it says that the client waits to be asked for its body.
 pub(super) fn write(
     call: &Call<'_>,
     context: &RequestContext<'_>,
     connection: &Connection,
     request_body: &RequestBody<'_, '_>,
     buffers: &mut Buffers,
-) -> Result<Asked, Refusal> {
+) -> Result<bool, Refusal> {
     let Buffers { output, scratch: lines, .. } = buffers;
     let body = call.opening.length;
     // Bytes that follow an upgrade belong to the other protocol; with a body before them, both sides would
@@ -50,17 +41,13 @@ pub(super) fn write(
     let changed = change(call, context, target_bytes, lines);
     // What `header_up` has deleted is not asked for.
     let has = |name| changed.as_ref().is_none_or(|fields| fields.get(name).is_some());
-    let (upgrade, of_waiting) = (upgrade && has("upgrade"), expects && has("expect"));
-    let asks_for_gzip = !upgrade && asks_for_gzip(call, context, changed.as_ref());
-    if asks_for_gzip {
-        lines.extend_from_slice(b"Accept-Encoding: gzip\r\n");
-    }
+    let (upgrade, waits) = (upgrade && has("upgrade"), expects && has("expect"));
     let (target, fields) = lines.split_at_checked(target_bytes).unwrap_or_default();
     let method = context.request.head.method_bytes();
     let trailers = accepts_trailers(context.request.head);
     let head = AskHead { method, target, fields, body, upgrade, trailers };
     connection.codec().write_request_head(output, head)?;
-    Ok(Asked { for_gzip: asks_for_gzip, of_waiting })
+    Ok(waits)
 }
 
 fn write_fields(call: &Call<'_>, context: &RequestContext<'_>, upgrade: bool, out: &mut Vec<u8>) {
@@ -151,14 +138,3 @@ fn change(call: &Call<'_>, context: &RequestContext<'_>, from: usize, lines: &mu
     Some(changed)
 }
 
-/// As Go's transport, and so Caddy's, has it: not for parts, whose coding would be another's.
-fn asks_for_gzip(call: &Call<'_>, context: &RequestContext<'_>, changed: Option<&Fields>) -> bool {
-    let has = |known: Known| match changed {
-        Some(fields) => fields.get(known.name()).is_some(),
-        None => context.request.head.get(known).is_some(),
-    };
-    call.proxy.settings.transport.compression
-        && context.request.head.method() != Method::Head
-        && !has(Known::AcceptEncoding)
-        && !has(Known::Range)
-}

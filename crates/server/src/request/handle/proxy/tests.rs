@@ -32,7 +32,6 @@ pub(crate) fn settings(policy: BalancePolicy) -> checked::Proxy {
             keepalive: None,
             keepalive_interval: None,
             keepalive_idle_conns_per_host: 0,
-            compression: false,
             ..checked::ProxyTransport::default()
         },
         pool: checked::ProxyPool { min: 0, max: None },
