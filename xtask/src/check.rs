@@ -31,9 +31,9 @@ const CI: &[&str] = &[
     "dist",
     "fuzz",
     "bench-files",
-    "bench-app",
-    "bench-frameworks",
+    "bench-handlers",
     "bench-proxy",
+    "bench-proxy-shared",
     "bench-overload",
     "bench-limits",
     "bench-instructions",
@@ -161,21 +161,8 @@ fn step(name: &str, built: bool, beside: &mut Beside) -> Outcome {
 
 /// A short run of a benchmark: that it works, not how fast.
 fn smoke_run(name: &str) -> Outcome {
-    let bench = match name {
-        "bench-files" => bench::files,
-        "bench-app" => bench::app,
-        "bench-frameworks" => bench::frameworks,
-        "bench-proxy" => bench::proxy,
-        "bench-overload" => bench::overload,
-        "bench-limits" => bench::limits,
-        "bench-instructions" => bench::instructions,
-        "bench-distance" => bench::distance,
-        "bench-idle" => bench::idle,
-        "bench-tree" => bench::tree,
-        "bench-pack" => bench::pack,
-        _ => return Err(format!("no such step: {name}").into()),
-    };
-    bench(&["--smoke"])
+    let bench = name.strip_prefix("bench-").ok_or_else(|| format!("no such step: {name}"))?;
+    bench::run(bench, &["--smoke"])
 }
 
 /// The tests' own build, linked once more: as a static file, which also runs where nothing else is.

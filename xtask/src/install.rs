@@ -14,9 +14,6 @@ pub(crate) const CADDY_VERSION: &str = "v2.11.9";
 
 const CARGO_DENY_VERSION: &str = "0.20.2";
 
-/// Version of static-web-server that is measured. 2.44 has its memory cache behind `experimental`.
-pub(crate) const STATIC_WEB_SERVER_VERSION: &str = "2.44.1";
-
 /// Debian packages; those that are there are not touched.
 pub(crate) fn debian(packages: &[&str]) -> Outcome {
     let missing: Vec<&str> = packages.iter().copied().filter(|package| !debian_has(package)).collect();
@@ -52,18 +49,6 @@ pub(crate) fn tools() -> Outcome<PathBuf> {
 /// cargo-deny, built without optimisation: that takes half a minute instead of four.
 pub(crate) fn cargo_deny() -> Outcome<PathBuf> {
     cargo_tool("cargo-deny", CARGO_DENY_VERSION, &["--debug", "--config", "profile.dev.debug=false"], &[])
-}
-
-/// static-web-server with its memory cache, without TLS.
-pub(crate) fn static_web_server() -> Outcome<PathBuf> {
-    let features = "compression,directory-listing,fallback-page,experimental";
-    cargo_tool(
-        "static-web-server",
-        STATIC_WEB_SERVER_VERSION,
-        &["--no-default-features", "--features", features],
-        // Its `experimental` feature insists on this.
-        &[("RUSTFLAGS", "--cfg tokio_unstable")],
-    )
 }
 
 fn cargo_tool(name: &str, version: &str, options: &[&str], environment: &[(&str, &str)]) -> Outcome<PathBuf> {

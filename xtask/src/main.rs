@@ -39,20 +39,10 @@ Commands:
                   --graph CRATE      print the modules of a crate in layers, which uses which
   claims          Compare README's tables with the results in benchmarks/claims.toml (also a part of `test`).
                   --write            make them anew
-  bench files     Compare with other servers: CPU per request, rate, latency, memory.
+  bench SCENARIO  Run benchmarks/SCENARIO with `onehop bench run`, whose options it takes (--cases, --servers,
+                  --rounds, --until-decided, --html FILE, --list), and keep its result. Installs what it needs.
+                  files, handlers, proxy, proxy-shared: CPU per request, rate, latency, memory, first answer.
                   --smoke            one short round, to see that it works
-                  --rounds N         rounds, each with another order of the arms (default 3)
-                  --seconds N        length of one measurement (default 5)
-                  --arms A,B         only these arms   --cases A,B   only these cases
-                  --list             names of arms and cases
-  bench app       A small application: called by onehop, on Fastify, node:http and Bun alone, and on
-                  Fastify behind nginx and Caddy. Takes the same options as `bench files`, and
-                  --node PATH        the Node that runs it everywhere (default: `node`)
-  bench frameworks
-                  Servers on Fastify, Express, Koa, Hono and node:http, unchanged: alone, under onehop,
-                  and behind nginx. Takes the same options as `bench app`.
-  bench proxy     A reverse proxy before a server that costs nothing: CPU per request of the proxy alone,
-                  rate, latency. Takes the same options as `bench files`.
   bench overload  An application that is asked up to ten times of what it can answer, behind limiters of
                   onehop, of nginx and of its own: goodput, p99, refusals, and the time until all is
                   normal again. Takes --smoke, --rounds N (default 1, twelve minutes), --seconds N
@@ -115,18 +105,7 @@ fn main() -> ExitCode {
         ["test", options @ ..] => check::test(options),
         ["tidy", options @ ..] => tidy::run(options),
         ["claims", options @ ..] => claims::run(options),
-        ["bench", "files", options @ ..] => bench::files(options),
-        ["bench", "app", options @ ..] => bench::app(options),
-        ["bench", "frameworks", options @ ..] => bench::frameworks(options),
-        ["bench", "proxy", options @ ..] => bench::proxy(options),
-        ["bench", "overload", options @ ..] => bench::overload(options),
-        ["bench", "limits", options @ ..] => bench::limits(options),
-        ["bench", "instructions", options @ ..] => bench::instructions(options),
-        ["bench", "distance", options @ ..] => bench::distance(options),
-        ["bench", "idle", options @ ..] => bench::idle(options),
-        ["bench", "tree", options @ ..] => bench::tree(options),
-        ["bench", "pack", options @ ..] => bench::pack(options),
-        ["bench", "trust", options @ ..] => bench::trust(options),
+        ["bench", name, options @ ..] => bench::run(name, options),
         ["dist", options @ ..] => dist::run(options),
         ["suites", "--ci", options @ ..] => check::ci(options),
         ["suites", options @ ..] => suites::run(options),

@@ -45,8 +45,8 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
             "advisories" => advisories(),
             "httplint" => httplint(),
             "node" => node_suites(smoke),
-            "slowhttptest" => crate::bench::slow(if smoke { &["--smoke"] } else { &[] }),
-            _ => crate::bench::tree(if smoke { &["--smoke"] } else { &[] }),
+            "slowhttptest" => crate::bench::run("slow", if smoke { &["--smoke"] } else { &[] }),
+            _ => crate::bench::run("tree", if smoke { &["--smoke"] } else { &[] }),
         };
         let word = match &outcome {
             Ok(()) => "passed".to_owned(),

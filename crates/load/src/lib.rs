@@ -6,7 +6,7 @@
 //!
 //! The way of a measurement, in order: `url.rs` where to, `plan.rs` what is asked and how often, `engine/`
 //! asks, `outcome.rs` is what was seen; `measure/` weighs the server's processes meanwhile, `compare/` repeats it
-//! for several targets, `repeat.rs` for one, `statistics` says what may be concluded, `report/` tells it. `quantity.rs`
+//! for several targets, `scenario/` reads comparisons from a file, `repeat.rs` for one, `statistics` says what may be concluded, `report/` tells it. `quantity.rs`
 //! and `foreign/` read what was typed.
 #![forbid(unsafe_code)]
 
@@ -26,6 +26,8 @@ pub mod quantity;
 pub mod repeat;
 pub mod report;
 pub mod saturation;
+pub mod scenario;
+pub mod shell_words;
 pub mod side_by_side;
 pub mod url;
 

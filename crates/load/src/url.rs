@@ -129,6 +129,12 @@ impl Url {
         Ok(Url { endpoint: Endpoint::Tcp { host, port }, authority, path })
     }
 
+    /// The root of a server at this address.
+    pub fn of(address: SocketAddr) -> Url {
+        let endpoint = Endpoint::Tcp { host: address.ip().to_string(), port: address.port() };
+        Url { endpoint, authority: address.to_string(), path: "/".to_owned() }
+    }
+
     /// Whether a text is meant as one that [`Url::parse`] reads, and not as a command or a name: it has a scheme or a
     /// port, and no blank.
     pub fn is_meant(text: &str) -> bool {

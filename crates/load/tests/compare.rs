@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use onehop_load::compare::{CompareError, Mark, Metric, Row, Settings, Source, Target, compare};
+use onehop_load::compare::{Check, CompareError, Mark, Metric, Row, Settings, Source, Target, compare};
 use onehop_load::measure::Start;
 use onehop_load::plan::{Expect, Pace, Request, Timeouts};
 use onehop_load::statistics::Verdict;
@@ -48,6 +48,7 @@ fn command(name: &str, words: &[String], environment: &[(&str, u64)]) -> Target 
         name: name.to_owned(),
         source: Source::Command(start),
         requests: vec![request("http://127.0.0.1:0/")],
+        check: Check::default(),
     }
 }
 
@@ -296,13 +297,18 @@ fn arms_that_run_already_are_found_by_where_they_listen() {
     let _alone = alone();
     let start = |target: &Target| match &target.source {
         Source::Command(start) => onehop_load::measure::Server::start(start, &[]).unwrap(),
-        Source::Running => unreachable!(),
+        Source::Running | Source::Staged(_) => unreachable!(),
     };
     let target = server("one", &[]);
     let mut servers = [start(&target), start(&target)];
     let running = |server: &onehop_load::measure::Server| {
         let requests = vec![request(&format!("http://127.0.0.1:{}/", server.port()))];
-        Target { name: format!("on {}", server.port()), source: Source::Running, requests }
+        Target {
+            name: format!("on {}", server.port()),
+            source: Source::Running,
+            requests,
+            check: Check::default(),
+        }
     };
     let targets = servers.each_ref().map(running);
     for (server, target) in servers.iter_mut().zip(&targets) {

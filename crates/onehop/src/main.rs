@@ -25,6 +25,11 @@ use std::process::ExitCode;
 use crate::arguments::{Arguments, Command};
 use crate::failure::Failure;
 
+/// musl's own allocator maps and unmaps the memory of most requests that wait (docs and figures: ARCHITECTURE.md).
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 fn main() -> ExitCode {
     own_program::note();
     if commands::init::is_asked_for() {

@@ -14,12 +14,11 @@ use serde_json::{Value, json};
 use crate::ground::Options;
 use crate::{Outcome, ground, install};
 
-use super::arms::{self, Arm};
-use super::probe;
 use super::report::write_result;
 use super::servers;
+use super::{probe, rivals};
 
-const ARMS: &[&str] = &["onehop", "nginx", "caddy", "static-web-server", "axum-servedir", "axum-embed"];
+const ARMS: &[&str] = &["onehop", "nginx", "caddy"];
 
 /// Descriptors of ours that are no connections.
 const DESCRIPTORS_RESERVED: u64 = 200;
@@ -37,14 +36,13 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
     let mut options = Options::new(words);
     let smoke = options.flag("--smoke");
     let wanted = options.number("--connections", if smoke { 500 } else { 10_000 })?.max(1);
-    let names =
-        options.names("--arms", ARMS, if smoke { &["onehop"] } else { &["onehop", "nginx", "caddy"] })?;
+    let names = options.names("--arms", ARMS, if smoke { &["onehop"] } else { ARMS })?;
     options.finish()?;
     let room = install::raise_descriptor_limit().saturating_sub(DESCRIPTORS_RESERVED);
     if room < wanted {
         return Err(format!("only {room} descriptors are allowed here: raise `ulimit -n`").into());
     }
-    let (site, _) = arms::make_site()?;
+    let site = rivals::make_site()?;
     servers::move_to_load_core();
 
     println!(
@@ -53,8 +51,7 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
     );
     let mut rows = Vec::new();
     for name in &names {
-        let arm = Arm::prepare(name)?;
-        let row = measure(&arm, &site, wanted)?;
+        let row = measure(name, &site, wanted)?;
         println!(
             "{name:<18} {:>14} {:>14} {:>16.2} {wanted:>12}",
             row["at_rest_kib"],
@@ -68,14 +65,16 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
     Ok(())
 }
 
-fn measure(arm: &Arm, site: &Path, wanted: u64) -> Outcome<Value> {
-    let running = arm.start(site, Path::new(""))?;
+fn measure(name: &str, site: &Path, wanted: u64) -> Outcome<Value> {
+    let mut running = rivals::start(name, &[])?;
+    running.wait_until_ready("/")?;
+    let address = running.address();
     let rest = settled(&running.server);
-    let expected = probe::get(running.address, "/", &[])?.bytes.len();
+    let expected = probe::get(address, "/", &[])?.bytes.len();
     let mut connections = Vec::new();
     for _ in 0..wanted {
-        connections.push(one_answer(running.address, expected).map_err(|error| {
-            format!("{}: connection {} of {wanted}: {error}", arm.name, connections.len() + 1)
+        connections.push(one_answer(address, expected).map_err(|error| {
+            format!("{}: connection {} of {wanted}: {error}", name, connections.len() + 1)
         })?);
     }
     let with = settled(&running.server);
@@ -83,10 +82,10 @@ fn measure(arm: &Arm, site: &Path, wanted: u64) -> Outcome<Value> {
     for connection in &mut connections {
         connection.set_nonblocking(true)?;
         if connection.read(&mut [0]).map_err(|error| error.kind()) != Err(std::io::ErrorKind::WouldBlock) {
-            return Err(format!("{} closed idle connections during the measurement", arm.name).into());
+            return Err(format!("{} closed idle connections during the measurement", name).into());
         }
     }
-    let stored = stored_bytes(&running.control);
+    let stored = running.control.as_deref().and_then(stored_bytes);
     if let Some(bytes) = stored {
         println!(
             "{:<18} {:>14.0} KiB at rest beyond {bytes} stored bytes",
@@ -96,8 +95,8 @@ fn measure(arm: &Arm, site: &Path, wanted: u64) -> Outcome<Value> {
     }
     let added = with.resident_bytes.saturating_sub(rest.resident_bytes);
     Ok(json!({
-        "arm": arm.name,
-        "version": arm.version,
+        "arm": name,
+        "version": running.version(),
         "at_rest_kib": rest.resident_bytes / KIBIBYTE,
         "at_rest_proportional_kib": rest.proportional_bytes.map(|bytes| bytes / KIBIBYTE),
         "with_connections_kib": with.resident_bytes / KIBIBYTE,
@@ -138,8 +137,8 @@ fn settled(server: &Server) -> Memory {
 }
 
 /// Bytes that onehop says it holds, in all forms together; `None` for the others.
-fn stored_bytes(control: &Path) -> Option<u64> {
-    let words = ["status", "--json", "--control", &control.display().to_string()];
+fn stored_bytes(control: &str) -> Option<u64> {
+    let words = ["status", "--json", "--control", control];
     let status: Value = serde_json::from_str(&ground::output_of(ground::program(), &words)?).ok()?;
     let stores = status.get("stores")?.as_array()?;
     let forms = stores.iter().flat_map(|store| [&store["stored_bytes"], &store["compressed_bytes"]]);

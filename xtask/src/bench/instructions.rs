@@ -17,7 +17,7 @@ use crate::ground::Options;
 use crate::steps::{command, quiet};
 use crate::{Outcome, ground, install};
 
-use super::app::framework_servers;
+use super::applications;
 use super::interrupt;
 use super::report::write_result;
 
@@ -154,7 +154,7 @@ fn cases(work: &Path, smoke: bool) -> Outcome<Vec<Case>> {
     if !smoke {
         let handler = ground::root().join("benchmarks/servers/app/handler.mjs");
         cases.push(case("handler", &app(&handler), "/api/items/42"));
-        cases.push(case("fastify", &app(&framework_servers()?.join("fastify.mjs")), "/api/items/42"));
+        cases.push(case("fastify", &app(&applications::folder()?.join("fastify.mjs")), "/api/items/42"));
     }
     Ok(cases)
 }

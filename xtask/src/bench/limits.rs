@@ -8,7 +8,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use onehop_load::compare::{self, Metric, Settings, Source, Target};
+use onehop_load::compare::{self, Check, Metric, Settings, Source, Target};
 use onehop_load::measure::Start;
 use onehop_load::plan::{Expect, Pace, Request};
 use onehop_load::{Address, Url};
@@ -18,9 +18,9 @@ use crate::ground::Options;
 use crate::steps::{command, quiet};
 use crate::{Outcome, ground, install};
 
-use super::arms::rival_crate;
 use super::interrupt::{self, Interruptible};
 use super::report::write_result;
+use super::rivals;
 use super::servers::{self, Cores, free_port};
 
 /// What `limit_cost` knows, the one without limits first.
@@ -106,13 +106,9 @@ fn instructions(program: &Path, kind: &str, requests: u64) -> Outcome<u64> {
 /// CPU time of the program with limits by that without, before a server that costs nothing.
 fn in_pairs(pairs: u64, smoke: bool) -> Outcome<Value> {
     let work = ground::target_folder("bench/limits")?;
-    let answer = work.join("answer");
-    let body = "x".repeat(788);
-    std::fs::write(&answer, format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len()))?;
     let port = free_port()?;
     let upstream = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    let words =
-        [rival_crate("floor")?.display().to_string(), upstream.to_string(), answer.display().to_string()];
+    let words = [rivals::build("floor")?.display().to_string(), upstream.to_string()];
     let mut floor = servers::start(&words, &[], port, Cores::Apart)?;
     servers::wait_until_ready(&mut floor, "/", Expect::Success)?;
 
@@ -167,5 +163,10 @@ fn arm(name: &str, limits: &str, upstream: SocketAddr, work: &Path) -> Outcome<T
         weight: 1,
         expect: Expect::Success,
     };
-    Ok(Target { name: name.to_owned(), source: Source::Command(start), requests: vec![ask] })
+    Ok(Target {
+        name: name.to_owned(),
+        source: Source::Command(start),
+        requests: vec![ask],
+        check: Check::default(),
+    })
 }

@@ -49,20 +49,12 @@ pub(crate) struct Seen {
     pub(crate) rate: f64,
     /// Median latency.
     pub(crate) p50_us: u64,
-    /// The latency that 99 of 100 answers stay below.
-    pub(crate) p99_us: u64,
-    /// Connections that were opened.
-    pub(crate) connections_opened: u64,
-    /// Share of a core that the load itself used.
-    pub(crate) load_share: f64,
     /// CPU time of the load for each of them.
     pub(crate) load_cpu_us: f64,
     /// Answers that were not whole or had another status.
     pub(crate) errors: u64,
     /// What they were.
     pub(crate) errors_in_words: String,
-    /// Why the figures are the load's and not the server's, where that is so.
-    pub(crate) limit: Option<String>,
 }
 
 impl Load {
@@ -77,22 +69,6 @@ impl Load {
     /// The same for so long, and nothing is kept of it.
     pub(crate) fn warm_up(&self, address: SocketAddr, time: Duration) -> Outcome {
         Load { time, ..self.clone() }.run(address).map(drop)
-    }
-
-    /// For the record.
-    pub(crate) fn line(&self) -> Vec<String> {
-        let Load { method, path, connections, threads, time, .. } = self;
-        let mut line = format!(
-            "onehop-load: {method} {path}, {connections} kept connections, {threads} threads, {} s",
-            time.as_secs_f64()
-        );
-        for (name, value) in &self.fields {
-            line.push_str(&format!(", {name}: {value}"));
-        }
-        if let Some(body) = &self.body {
-            line.push_str(&format!(", a body of {} bytes", body.len()));
-        }
-        vec![line]
     }
 
     fn run(&self, address: SocketAddr) -> Outcome<Seen> {
@@ -135,18 +111,13 @@ impl Load {
 
 fn seen_in(run: &Run) -> Seen {
     let micros = |share: f64| u64::try_from(run.total.latency.at(share).as_micros()).unwrap_or(u64::MAX);
-    let elapsed = run.elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
     Seen {
         requests: run.total.good,
         rate: run.rate(),
         p50_us: micros(0.5),
-        p99_us: micros(0.99),
-        connections_opened: run.generator.connections_opened,
-        load_share: run.generator.cpu.as_secs_f64() / elapsed,
         load_cpu_us: run.generator.cpu.as_secs_f64() * 1e6 / run.total.good.max(1) as f64,
         errors: run.total.unexpected + run.total.failures.sum(),
         errors_in_words: format!("statuses {:?}, {:?}", run.total.statuses, run.total.failures),
-        limit: run.generator.bottleneck.map(in_words),
     }
 }
 

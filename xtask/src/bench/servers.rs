@@ -94,12 +94,6 @@ impl Cores {
             Cores::All => every(),
         }
     }
-
-    /// The load's as taskset wants them.
-    pub(crate) fn list_of_load(self) -> String {
-        let cores: Vec<String> = self.of_load().iter().map(usize::to_string).collect();
-        if cores.is_empty() { "0".to_owned() } else { cores.join(",") }
-    }
 }
 
 fn every() -> Vec<usize> {

@@ -5,17 +5,15 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use onehop_load::measure::{forget_peak, memory_of};
-use onehop_load::plan::Expect;
 use onehop_load::statistics::median;
 use serde_json::json;
 
 use crate::ground::Options;
 use crate::{Outcome, ground};
 
-use super::arms::Arm;
-use super::probe;
 use super::report::write_result;
-use super::servers;
+use super::rivals::{self, Running};
+use super::{probe, servers};
 
 const FILES: usize = 200;
 const MEBIBYTE: usize = 1024 * 1024;
@@ -33,12 +31,11 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
     let large = options.number("--mebibytes", if smoke { 20 } else { 200 })?;
     options.finish()?;
     servers::move_to_load_core();
-    let arm = Arm::prepare("onehop")?;
     let folder = ground::target_folder("bench")?.join("tree");
 
     make_tree(&folder, MEBIBYTE / FILES, "js")?;
     let ready: Vec<f64> =
-        (0..if smoke { 2 } else { 10 }).map(|_| time_to_ready(&arm, &folder)).collect::<Outcome<_>>()?;
+        (0..if smoke { 2 } else { 10 }).map(|_| time_to_ready(&folder)).collect::<Outcome<_>>()?;
     let slowest = ready.iter().copied().fold(0.0, f64::max);
     println!(
         "{FILES} files of 1 MiB together: first 200 after {:.1} ms (median), {slowest:.1} ms (slowest)",
@@ -46,10 +43,10 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
     );
 
     make_tree(&folder, usize::try_from(large)? * MEBIBYTE / FILES, "jpg")?;
-    let swap = swap(&arm, &folder)?;
+    let swap = swap(&folder)?;
     println!("{large} MiB: {swap:#}");
     let value = json!({
-        "what": "tree", "date": ground::date(), "machine": ground::machine(), "version": arm.version,
+        "what": "tree", "date": ground::date(), "machine": ground::machine(), "version": ground::output_of(ground::program(), &["--version"]),
         "ready_ms": ready, "ready_ms_median": median(&ready), "tree_mebibytes": large, "swap": swap,
     });
     println!("written to {}", write_result("tree", smoke, &value)?.display());
@@ -89,15 +86,20 @@ fn content(seed: u64, size: usize, extension: &str) -> Vec<u8> {
     bytes
 }
 
-fn time_to_ready(arm: &Arm, folder: &Path) -> Outcome<f64> {
-    let mut running = arm.launch(folder, Path::new(""))?;
-    Ok(running.wait_until_ready("/assets/part-199.js", Expect::Success)?.as_secs_f64() * 1e3)
+fn serving(folder: &Path) -> Outcome<Running> {
+    rivals::start("onehop", &[("SITE", &folder.display().to_string())])
 }
 
-fn swap(arm: &Arm, folder: &Path) -> Outcome<serde_json::Value> {
-    let running = arm.start(folder, Path::new(""))?;
+fn time_to_ready(folder: &Path) -> Outcome<f64> {
+    Ok(serving(folder)?.wait_until_ready("/assets/part-199.js")?.as_secs_f64() * 1e3)
+}
+
+fn swap(folder: &Path) -> Outcome<serde_json::Value> {
+    let mut running = serving(folder)?;
+    running.wait_until_ready("/")?;
+    let address = running.address();
     let path = format!("/assets/part-{:03}.jpg", CHANGED - 1);
-    let old = probe::get(running.address, &path, &[])?;
+    let old = probe::get(address, &path, &[])?;
     let processes = running.server.tree().processes();
     let before = memory_of(&processes).resident_bytes / KIBIBYTE;
     forget_peak(&processes);
@@ -109,7 +111,7 @@ fn swap(arm: &Arm, folder: &Path) -> Outcome<serde_json::Value> {
     let expected = content(1_000 + CHANGED as u64 - 1, size, "jpg");
     let begun = Instant::now();
     loop {
-        let answer = probe::get(running.address, &path, &[])?;
+        let answer = probe::get(address, &path, &[])?;
         if answer.body == expected {
             break;
         }

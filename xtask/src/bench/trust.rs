@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use onehop_load::compare::{self, Comparison, Metric, Row, Settings, Source, Target};
+use onehop_load::compare::{self, Check, Comparison, Metric, Row, Settings, Source, Target};
 use onehop_load::measure::Start;
 use onehop_load::measure::{Meter, Server};
 use onehop_load::plan::{Expect, Pace, Request};
@@ -19,11 +19,11 @@ use serde_json::{Value, json};
 
 use crate::ground::Options;
 use crate::steps::{command, quiet};
-use crate::{Outcome, ground, install};
+use crate::{Outcome, ground};
 
 use super::interrupt::{self, Interruptible};
 use super::report::write_result;
-use super::servers::free_port;
+use super::rivals;
 
 /// Comparisons of each kind: 19 of 20 equal ones are to show nothing.
 const COMPARISONS: u64 = 20;
@@ -72,13 +72,12 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
         warm_up: Duration::from_millis(200),
         ..usual
     };
-    install::debian(&["nginx-light"])?;
-    let nginx = nginx_words()?;
+    rivals::make_site()?;
     let server = fixed_cost_server()?;
 
     let own = metering_share(&server)?;
     println!("weighing a server takes {:.1} % of a core", own * 100.0);
-    let equal = [nginx_arm("nginx", &nginx)?, nginx_arm("nginx again", &nginx)?];
+    let equal = [nginx_arm("nginx")?, nginx_arm("nginx again")?];
     let equal = repeat("nginx with itself", &equal, &settings, if only_apart { 0 } else { comparisons })?;
     // Few connections: each request takes half a millisecond, and more would only wait.
     let busy = Settings { pace: Pace::Closed { connections: 4, think: Duration::ZERO }, ..settings.clone() };
@@ -182,8 +181,8 @@ impl Shown {
     }
 }
 
-fn nginx_arm(name: &str, (words, port): &(Vec<String>, u16)) -> Outcome<Target> {
-    arm(name, Start { port: Some(*port), ..start(words.clone()) }, &format!("http://127.0.0.1:{port}/"))
+fn nginx_arm(name: &str) -> Outcome<Target> {
+    arm(name, Source::Staged(rivals::stage("nginx", &[])?))
 }
 
 fn fixed_cost_arm(name: &str, program: &Path, turns: u64) -> Outcome<Target> {
@@ -191,7 +190,7 @@ fn fixed_cost_arm(name: &str, program: &Path, turns: u64) -> Outcome<Target> {
         environment: vec![("COST".to_owned(), turns.to_string())],
         ..start(vec![program.display().to_string()])
     };
-    arm(name, start, "http://127.0.0.1:0/")
+    arm(name, Source::Command(start))
 }
 
 fn start(words: Vec<String>) -> Start {
@@ -205,8 +204,8 @@ fn start(words: Vec<String>) -> Start {
     }
 }
 
-fn arm(name: &str, start: Start, url: &str) -> Outcome<Target> {
-    let target = Url::parse(url)?;
+fn arm(name: &str, source: Source) -> Outcome<Target> {
+    let target = Url::parse("http://127.0.0.1:0/")?;
     let address: SocketAddr = target.authority.parse()?;
     let ask = Request {
         name: "page".to_owned(),
@@ -218,28 +217,7 @@ fn arm(name: &str, start: Start, url: &str) -> Outcome<Target> {
         weight: 1,
         expect: Expect::Success,
     };
-    Ok(Target { name: name.to_owned(), source: Source::Command(start), requests: vec![ask] })
-}
-
-/// nginx with the settings of all measurements, and its port: the settings hold it, so it is the same each time.
-fn nginx_words() -> Outcome<(Vec<String>, u16)> {
-    let work = ground::target_folder("bench/trust")?;
-    let site = ground::target_folder("bench/trust/site")?;
-    std::fs::write(site.join("index.html"), "<!doctype html><title>A page</title>\n".repeat(100))?;
-    // All starts listen there: it must not be one that a connection of the load may take.
-    let port = free_port()?;
-    let template = std::fs::read_to_string(ground::root().join("benchmarks/servers/nginx.conf"))?;
-    let text = template
-        .replace("@NAMES@", "Names")
-        .replace("@BROTLI_MODULE@", "")
-        .replace("@BROTLI_STATIC@", "")
-        .replace("@WORK@", &work.display().to_string())
-        .replace("@SITE@", &site.display().to_string())
-        .replace("@PORT@", &port.to_string());
-    let written = work.join("nginx.conf");
-    std::fs::write(&written, text)?;
-    let (work, written) = (work.display().to_string(), written.display().to_string());
-    Ok((vec!["/usr/sbin/nginx".into(), "-p".into(), work, "-c".into(), written], port))
+    Ok(Target { name: name.to_owned(), source, requests: vec![ask], check: Check::default() })
 }
 
 fn fixed_cost_server() -> Outcome<PathBuf> {

@@ -1,12 +1,15 @@
 //! The floor that every server is measured against: one thread, one epoll, one `recv` and one
 //! `send` per request. It does not parse: it counts empty lines, so that pipelined requests are
-//! all answered. The answer's bytes come from a file and are as long as what onehop sends.
+//! all answered. How long the body is that all requests of a connection get is the path of the
+//! first: `/1000` stands for 1000 bytes, everything else for 788.
 //!
-//! Usage: rival-floor ADDRESS ANSWER-FILE
+//! Usage: rival-floor ADDRESS
 #![forbid(unsafe_code)]
 
+use std::collections::HashMap;
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
+use std::rc::Rc;
 
 use rustix::event::epoll;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
@@ -19,14 +22,22 @@ struct Connection {
     owed: usize,
     /// Bytes of the first of them that the socket has taken.
     sent: usize,
+    /// What each request gets, once the first has come.
+    answer: Option<Rc<[u8]>>,
 }
+
+/// Answers by the length of their body, made once.
+type Answers = HashMap<usize, Rc<[u8]>>;
+
+/// The body where no length is asked for: that of the page of `benchmarks/files`.
+const USUAL_BYTES: usize = 788;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
-    let (Some(address), Some(file)) = (arguments.next(), arguments.next()) else {
-        return Err("usage: rival-floor ADDRESS ANSWER-FILE".into());
+    let Some(address) = arguments.next() else {
+        return Err("usage: rival-floor ADDRESS".into());
     };
-    let answer = std::fs::read(file)?;
+    let mut answers = Answers::new();
     let listener = TcpListener::bind(address)?;
     // std listens with a backlog of 128 on some targets and 4096 on others: say it.
     rustix::net::listen(&listener, 4096)?;
@@ -47,7 +58,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 continue;
             }
             let slot = &mut connections[key as usize];
-            if slot.as_mut().is_some_and(|connection| !serve(connection, &mut buffer, &answer)) {
+            if slot.as_mut().is_some_and(|connection| !serve(connection, &mut buffer, &mut answers)) {
                 *slot = None;
             }
         }
@@ -68,14 +79,14 @@ fn accept_all(
         }
         let interest = epoll::EventFlags::IN | epoll::EventFlags::OUT | epoll::EventFlags::ET;
         epoll::add(poll, &stream, epoll::EventData::new_u64(slot as u64), interest)?;
-        connections[slot] = Some(Connection { stream, matched: 0, owed: 0, sent: 0 });
+        connections[slot] = Some(Connection { stream, matched: 0, owed: 0, sent: 0, answer: None });
     }
     Ok(())
 }
 
 /// Answers what has arrived; false when the connection is over.
-fn serve(connection: &mut Connection, buffer: &mut [u8], answer: &[u8]) -> bool {
-    if !send_owed(connection, answer) {
+fn serve(connection: &mut Connection, buffer: &mut [u8], answers: &mut Answers) -> bool {
+    if !send_owed(connection) {
         return false;
     }
     loop {
@@ -85,6 +96,7 @@ fn serve(connection: &mut Connection, buffer: &mut [u8], answer: &[u8]) -> bool 
             Err(rustix::io::Errno::AGAIN) => return true,
             Err(_) => return false,
         };
+        connection.answer.get_or_insert_with(|| answer_to(&buffer[..count], answers));
         for &byte in &buffer[..count] {
             connection.matched = match (connection.matched, byte) {
                 (0 | 2, b'\r') | (1 | 3, b'\n') => connection.matched + 1,
@@ -96,7 +108,7 @@ fn serve(connection: &mut Connection, buffer: &mut [u8], answer: &[u8]) -> bool 
                 connection.owed += 1;
             }
         }
-        if !send_owed(connection, answer) {
+        if !send_owed(connection) {
             return false;
         }
         // A short read means that the socket is empty: no second `recv` to hear it say so.
@@ -107,7 +119,8 @@ fn serve(connection: &mut Connection, buffer: &mut [u8], answer: &[u8]) -> bool 
 }
 
 /// Sends until nothing is owed or the socket takes no more; false when the connection is over.
-fn send_owed(connection: &mut Connection, answer: &[u8]) -> bool {
+fn send_owed(connection: &mut Connection) -> bool {
+    let Some(answer) = connection.answer.clone() else { return true };
     while connection.owed > 0 {
         match send(&connection.stream, &answer[connection.sent..], SendFlags::NOSIGNAL) {
             Ok(sent) => connection.sent += sent,
@@ -120,4 +133,18 @@ fn send_owed(connection: &mut Connection, answer: &[u8]) -> bool {
         }
     }
     true
+}
+
+/// What a request gets that begins with these bytes.
+fn answer_to(head: &[u8], answers: &mut Answers) -> Rc<[u8]> {
+    let path = head.split(|byte| *byte == b' ').nth(1).unwrap_or_default();
+    let length = path.strip_prefix(b"/").and_then(|path| std::str::from_utf8(path).ok()?.parse().ok());
+    let length = length.unwrap_or(USUAL_BYTES);
+    let make = || {
+        let head = "HTTP/1.1 200 OK\r\nDate: Mon, 01 Jan 2024 00:00:00 GMT\r\nContent-Type: text/html\r\n";
+        let mut answer = format!("{head}Content-Length: {length}\r\n\r\n").into_bytes();
+        answer.resize(answer.len() + length, b'x');
+        answer.into()
+    };
+    answers.entry(length).or_insert_with(make).clone()
 }

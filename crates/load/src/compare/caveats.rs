@@ -57,7 +57,7 @@ fn of_usage(target: &Target, own: &[&Sample]) -> Option<Caveat> {
     }
     let why = match target.source {
         Source::Running => "who listens there was not found, or may not be looked at by this user",
-        Source::Command(_) => "its processes could not be read",
+        Source::Command(_) | Source::Staged(_) => "its processes could not be read",
     };
     Some(CaveatCode::UsageUnknown.says(format!(
         "CPU time and memory of `{}` are not known in {unknown} of {} rounds: {why}",
@@ -230,6 +230,7 @@ fn in_words(mut items: Vec<String>) -> Option<String> {
 mod tests {
     use std::time::Duration;
 
+    use super::super::Check;
     use super::super::sample::sample;
     use super::*;
     use crate::plan::{Expect, Request};
@@ -246,7 +247,12 @@ mod tests {
             weight: 1,
             expect: Expect::Any,
         };
-        Target { name: name.to_owned(), source: Source::Running, requests: vec![request] }
+        Target {
+            name: name.to_owned(),
+            source: Source::Running,
+            requests: vec![request],
+            check: Check::default(),
+        }
     }
 
     fn reported(samples: &[Sample]) -> String {

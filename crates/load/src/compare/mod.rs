@@ -4,20 +4,22 @@
 //! table that comes of it. Never averages over targets, never compares figures of different rounds, and never lets a
 //! cold start into the figures of a warm server.
 //!
-//! `rounds.rs` orders all that happens, `target.rs` is one target from its start to its end, `marks.rs` says what makes a
+//! `rounds.rs` orders all that happens, `target.rs` is one target from its start to its end, `checked.rs` looks at
+//! its first answers, `marks.rs` says what makes a
 //! measurement unlike the others, `table.rs` makes rows of those that remain, `caveats.rs` says what to know first.
 
 use std::time::Duration;
 
 use crate::caveat::{Caveat, CaveatCode};
 use crate::engine::{self, LoadError};
-use crate::measure::{self, Start, StartError, Usage};
+use crate::measure::{self, Stage, Start, StartError, Usage};
 use crate::outcome::Run;
 use crate::plan::{Pace, Request, Reuse, Timeouts};
 use crate::progress::Observer;
 use crate::statistics::{self, Interval, Verdict};
 
 mod caveats;
+mod checked;
 mod marks;
 mod rounds;
 #[cfg(test)]
@@ -50,6 +52,19 @@ pub struct Target {
     /// What is asked of it. The addresses of an target that is started are filled in when it is ready; `{port}` in
     /// [`Source::Command`] and the port of these targets are then the same.
     pub requests: Vec<Request>,
+    /// What its answers must be like.
+    pub check: Check,
+}
+
+/// What the first answer to each request must be like, beside its status, for a target to be measured at all.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Check {
+    /// Bytes of the body.
+    pub body_bytes: Option<u64>,
+    /// The content coding. It is waited for: some servers compress after their start.
+    pub encoding: Option<String>,
+    /// Requests are asked with the validator of their first answer, and 304 is then expected (RFC 9110 section 13).
+    pub is_conditional: bool,
 }
 
 /// Where an target comes from.
@@ -59,6 +74,8 @@ pub enum Source {
     Running,
     /// It is started for each round and ended after it.
     Command(Start),
+    /// The same, with files and servers around it that are set up before.
+    Staged(Stage),
 }
 
 /// How targets are compared.
@@ -170,7 +187,7 @@ pub fn compare(
     }
     let rounds::Measured { samples, mut caveats, rounds, .. } = measured;
     let settings = &Settings { rounds, ..of_each_look };
-    let is_started = targets.iter().any(|target| matches!(target.source, Source::Command(_)));
+    let is_started = targets.iter().any(|target| !matches!(target.source, Source::Running));
     caveats.extend(raised.filter(|_| is_started).map(|limit| {
         CaveatCode::Descriptors.says(format!(
             "the load needs more descriptors than `ulimit -n` allowed: the servers had {limit} in all rounds"

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::{CompareError, Mark, Sample, Settings, Source, Target, marks};
 use crate::client::{Client, RequestError, Response};
 use crate::engine;
-use crate::measure::{self, Meter, Server, StartError, Tree};
+use crate::measure::{self, Meter, Server, Staged, Start, StartError, Tree};
 use crate::outcome::Run;
 use crate::plan::{Pace, Plan, Request, Until};
 use crate::progress::Observer;
@@ -41,14 +41,16 @@ pub(super) struct Turn<'a> {
 struct Running {
     requests: Vec<Request>,
     server: Option<Server>,
+    /// Ends after the server.
+    _staged: Option<Staged>,
     cold_start: Option<Duration>,
 }
 
 impl Turn<'_> {
     /// Takes the turn. The target is ended when this returns, if it was started.
     pub(super) fn take(mut self) -> Result<Outcome, CompareError> {
-        let Some(running) = self.start()? else { return Ok(Outcome::BrokenOff) };
-        let outcome = self.measure(&running);
+        let Some(mut running) = self.start()? else { return Ok(Outcome::BrokenOff) };
+        let outcome = self.measure(&mut running);
         if let Some(server) = &running.server {
             self.stop(server);
         }
@@ -60,9 +62,10 @@ impl Turn<'_> {
         server.stop_hurried_by(&|| self.observer.is_interrupted());
     }
 
-    fn measure(&mut self, running: &Running) -> Result<Outcome, CompareError> {
-        if !self.is_as_expected(&running.requests)? {
-            return Ok(Outcome::BrokenOff);
+    fn measure(&mut self, running: &mut Running) -> Result<Outcome, CompareError> {
+        match self.checked(&running.requests)? {
+            Some(requests) => running.requests = requests,
+            None => return Ok(Outcome::BrokenOff),
         }
         if !self.settings.warm_up.is_zero() {
             self.stage("warming up");
@@ -101,26 +104,43 @@ impl Turn<'_> {
 
     /// `None` where somebody broke it off.
     fn start(&mut self) -> Result<Option<Running>, CompareError> {
-        let Source::Command(start) = &self.target.source else {
-            return Ok(Some(Running {
-                requests: self.target.requests.clone(),
-                server: None,
-                cold_start: None,
-            }));
-        };
+        match &self.target.source {
+            Source::Running => {
+                let requests = self.target.requests.clone();
+                Ok(Some(Running { requests, server: None, _staged: None, cold_start: None }))
+            }
+            Source::Command(start) => self.launch(start, None),
+            Source::Staged(stage) => {
+                self.stage("starting");
+                let is_broken_off = || self.observer.is_interrupted();
+                let staged = stage.set(&self.settings.server_cores, self.settings.timeouts, &is_broken_off);
+                let Some(staged) = staged.map_err(|error| self.failed(error))? else { return Ok(None) };
+                self.launch(&staged.start.clone(), Some(staged))
+            }
+        }
+    }
+
+    /// Starts it and waits for its first good answer; `None` where somebody broke it off.
+    fn launch(&mut self, start: &Start, staged: Option<Staged>) -> Result<Option<Running>, CompareError> {
         self.stage("starting");
-        let server = Server::start(start, &self.settings.server_cores).map_err(|error| self.failed(error))?;
+        let is_broken_off = || self.observer.is_interrupted();
+        let (timeouts, cores) = (self.settings.timeouts, &self.settings.server_cores);
+        let server = Server::start(start, cores).map_err(|error| self.failed(error))?;
         let requests = requests_at(&self.target.requests, server.port());
         let Some(first) = requests.first() else {
             return Err(CompareError::NoRequests { target: self.target.name.clone() });
         };
         // In one go: a first answer may take long, and is not asked for a second time meanwhile.
-        let is_broken_off = || self.observer.is_interrupted();
-        let (timeouts, within) = (self.settings.timeouts, start.ready_within);
+        let within = start.ready_within;
         let response = measure::wait_until_ready_unless(&server, first, timeouts, within, &is_broken_off);
         let cold_start = server.started_at().elapsed();
         match response {
-            Ok(Some(_)) => Ok(Some(Running { requests, server: Some(server), cold_start: Some(cold_start) })),
+            Ok(Some(_)) => Ok(Some(Running {
+                requests,
+                server: Some(server),
+                _staged: staged,
+                cold_start: Some(cold_start),
+            })),
             Ok(None) => {
                 self.stop(&server);
                 Ok(None)
@@ -136,26 +156,8 @@ impl Turn<'_> {
         CompareError::Start { target: self.target.name.clone(), source }
     }
 
-    /// Every request once; false where somebody broke it off.
-    fn is_as_expected(&self, requests: &[Request]) -> Result<bool, CompareError> {
-        for request in requests {
-            let why = match self.request(request) {
-                Ok(response) if request.expect.accepts(response.status) => continue,
-                Err(RequestError::BrokenOff) => return Ok(false),
-                Ok(response) => format!("was answered with status {}", response.status),
-                Err(error) => format!("was not answered: {error}"),
-            };
-            return Err(CompareError::NotAsExpected {
-                target: self.target.name.clone(),
-                request: request.name.clone(),
-                why,
-            });
-        }
-        Ok(true)
-    }
-
     /// One request on a new connection.
-    fn request(&self, request: &Request) -> Result<Response, RequestError> {
+    pub(super) fn request(&self, request: &Request) -> Result<Response, RequestError> {
         let is_broken_off = || self.observer.is_interrupted();
         Client::new(request.address.clone()).request_unless(request, self.settings.timeouts, &is_broken_off)
     }

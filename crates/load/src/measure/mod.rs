@@ -4,8 +4,8 @@
 //! started, did not start, and never gives a figure for a process that it could not read.
 //!
 //! `process.rs` reads one process, `tree.rs` knows which belong together and `sockets.rs` who listens where;
-//! `account.rs` adds up what they used, `memory.rs` what they hold, and `meter.rs` samples both. `server.rs` starts and ends, `ready.rs` waits for
-//! the first answer. `machine.rs`, `cores.rs`, `steal.rs` and `version.rs` say what a measurement was made on.
+//! `account.rs` adds up what they used, `memory.rs` what they hold, and `meter.rs` samples both. `stage.rs` sets up what a
+//! server needs around it, `server.rs` starts and ends it, `ready.rs` waits for the first answer. `machine.rs`, `cores.rs`, `steal.rs` and `version.rs` say what a measurement was made on.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -26,6 +26,7 @@ mod ready;
 mod sample;
 mod server;
 mod sockets;
+mod stage;
 mod steal;
 mod tree;
 mod version;
@@ -38,6 +39,7 @@ pub use meter::{Measured, Meter};
 pub use port::free_port;
 pub use ready::{wait_until_ready, wait_until_ready_unless};
 pub use server::{Server, StartError};
+pub use stage::{Behind, Stage, Staged};
 pub use steal::StealMeter;
 pub use tree::Tree;
 pub(crate) use version::said;

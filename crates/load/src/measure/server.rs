@@ -75,6 +75,14 @@ pub enum StartError {
         /// As written.
         directory: String,
     },
+    /// A file that it needs.
+    #[error("{file}: {source}")]
+    File {
+        /// As written.
+        file: String,
+        /// What the system said.
+        source: io::Error,
+    },
     /// The system refused.
     #[error("cannot start `{program}`: {source}")]
     Refused {

@@ -28,6 +28,7 @@ use crate::measure::Machine;
 use crate::outcome::Run;
 use crate::plan::Plan;
 use crate::saturation::Saturation;
+use crate::scenario::ScenarioRun;
 use crate::side_by_side::SideBySide;
 
 pub use dry_run::dry_run;
@@ -66,6 +67,8 @@ pub enum Findings {
     Loads(Vec<Load>),
     /// Targets side by side.
     Comparison(Comparison),
+    /// Cases of a scenario.
+    Scenario(ScenarioRun),
     /// The highest rate.
     Saturation(Saturation),
     /// A collection of requests.

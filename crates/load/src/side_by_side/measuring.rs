@@ -12,7 +12,7 @@ use super::budget::{self, Times, Wanted};
 use super::settings::Settings;
 use super::stacks::Stack;
 use crate::caveat::{Caveat, CaveatCode};
-use crate::compare::{self, Comparison, Metric, Target};
+use crate::compare::{self, Check, Comparison, Metric, Target};
 use crate::measure;
 use crate::plan::{Arrivals, Pace, Phase, Plan, Request, Reuse, Spacing, Timeouts, Until};
 use crate::progress::Observer;
@@ -241,7 +241,12 @@ impl<'a> Bench<'a> {
 }
 
 fn target(stack: &Stack, paths: &[String]) -> Target {
-    Target { name: stack.name.clone(), source: stack.source.clone(), requests: requests(stack, paths) }
+    Target {
+        name: stack.name.clone(),
+        source: stack.source.clone(),
+        requests: requests(stack, paths),
+        check: Check::default(),
+    }
 }
 
 fn requests(stack: &Stack, paths: &[String]) -> Vec<Request> {

@@ -15,7 +15,7 @@ use onehop_load::quantity::{self, Rates};
 #[derive(Debug, Args)]
 #[command(
     about = "Measure a server, and say what may be concluded",
-    override_usage = "onehop bench [OPTIONS] URL…\n       onehop bench compare|max|collection|wrk|ab|autocannon|oha|hey|k6 …",
+    override_usage = "onehop bench [OPTIONS] URL…\n       onehop bench compare|max|collection|run|init|wrk|ab|autocannon|oha|hey|k6 …",
     long_about = "Measure a server, and say what may be concluded.\n\n\
         A URL is http://HOST:PORT/PATH, HOST:PORT/PATH, or :PORT/PATH and PORT/PATH on this machine. Of several, 3=URL is asked three times as \
         often as the others.\n\n\
@@ -44,6 +44,8 @@ pub(crate) enum BenchCommand {
     Compare(Box<Compare>),
     Max(Box<Max>),
     Collection(Box<Collection>),
+    Run(Box<RunScenario>),
+    Init(InitScenario),
     #[command(about = "A load, asked for with the options of wrk (and the rate of wrk2)")]
     Wrk(Foreign),
     #[command(about = "A load, asked for with the options of ab, ApacheBench")]
@@ -259,6 +261,63 @@ pub(crate) struct Compare {
     pub(crate) request: Request,
     #[command(flatten)]
     pub(crate) output: Output,
+}
+
+/// `onehop bench run`
+#[derive(Debug, Args)]
+#[command(
+    about = "Run a comparison that is written down in scenario.toml",
+    long_about = "Run a comparison that is written down in scenario.toml.\n\n\
+        A scenario names servers with the commands that start them, cases (what is asked, over how many connections), and \
+        bounds. Every case is measured as `bench compare` does it: all servers once in each round, in random order. The \
+        figures of the first server are divided by those of each other one.",
+    after_help = "Examples:\n  \
+        onehop bench run benchmarks/proxy\n  \
+        onehop bench run benchmarks/proxy --cases page-c64 --servers nginx --until-decided\n  \
+        onehop bench run benchmarks/files --html files.html --json files.json\n\n\
+        Exit codes: 0 measured and no bound missed, 1 a bound is missed, or a server did not start or answer, 2 wrong usage."
+)]
+pub(crate) struct RunScenario {
+    /// The folder of the scenario, or its file
+    #[arg(value_name = "FOLDER")]
+    pub(crate) place: PathBuf,
+    /// List its cases and servers, and run nothing
+    #[arg(long)]
+    pub(crate) list: bool,
+    /// Only these cases
+    #[arg(long, value_name = "NAME[,NAME…]", value_delimiter = ',')]
+    pub(crate) cases: Vec<String>,
+    /// Only these servers, beside the first one
+    #[arg(long, value_name = "NAME[,NAME…]", value_delimiter = ',')]
+    pub(crate) servers: Vec<String>,
+    /// Rounds [default: the scenario's, else 15]
+    #[arg(long, value_name = "N", value_parser = rounds)]
+    pub(crate) rounds: Option<usize>,
+    /// Go on with twice as many rounds, and twice again, until CPU time per request is decided
+    #[arg(long)]
+    pub(crate) until_decided: bool,
+    /// Length of each measurement [default: the scenario's, else 1.5s]
+    #[arg(long, short = 'd', visible_alias = "duration", value_name = "TIME", value_parser = quantity::duration)]
+    pub(crate) time: Option<Duration>,
+    /// Load before each measurement, not counted [default: the scenario's, else 1s]
+    #[arg(long, value_name = "TIME", value_parser = quantity::span)]
+    pub(crate) warm_up: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
+/// `onehop bench init`
+#[derive(Debug, Args)]
+#[command(
+    about = "Write a scenario.toml to begin with",
+    after_help = "Example:\n  \
+        onehop bench init my-scenario && onehop bench run my-scenario\n\n\
+        Exit codes: 0 written, 1 it cannot be written, 2 it is there already, or wrong usage."
+)]
+pub(crate) struct InitScenario {
+    /// The folder, made if it is missing
+    #[arg(value_name = "FOLDER")]
+    pub(crate) folder: PathBuf,
 }
 
 /// `onehop bench max`

@@ -23,7 +23,8 @@ use onehop_config::limits::APP_WORKERS_MAX;
 use crate::listen;
 
 pub(crate) use self::bench::{
-    AmongForeign, Bench, BenchCommand, Collection, Compare, Load, Max, Output, Request, Shape,
+    AmongForeign, Bench, BenchCommand, Collection, Compare, InitScenario, Load, Max, Output, Request,
+    RunScenario, Shape,
 };
 pub(crate) use self::oci::OciArguments;
 pub(crate) use self::pack::{Inspect, InspectView, Pack};

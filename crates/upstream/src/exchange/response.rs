@@ -192,8 +192,7 @@ impl<'a> Taking<'a> {
                 return Ok(Ended::Complete);
             }
             AnswerBody::Known(length) if passing.buffer == 0 => {
-                is_whole = self.may_be_encoded(length)
-                    && self.take_whole::<L>(length, &mut opening).await?;
+                is_whole = self.may_be_encoded(length) && self.take_whole::<L>(length, &mut opening).await?;
             }
             _ if passing.buffer > 0 && !response.is_event_stream() => {
                 is_whole = self.gather::<L>(passing.buffer, &mut opening).await?;

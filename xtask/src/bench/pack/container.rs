@@ -20,7 +20,7 @@ use crate::{Outcome, ground, install};
 use super::Packer;
 use crate::bench::load::Load;
 use crate::bench::servers::{self, Cores, free_port};
-use crate::bench::{arms, interrupt, probe};
+use crate::bench::{interrupt, probe, rivals};
 
 const ARMS: [&str; 4] = ["native", "host network", "beside NAT", "published port"];
 /// What podman needs where its usual runtime refuses the machine's control groups.
@@ -92,7 +92,7 @@ fn rounds_of(pack: &Path, rounds: u64, seconds: u64) -> Outcome<Value> {
 
 /// Packs the benchmarks' site, as an executable and as an image that podman knows.
 fn image(packer: &Packer) -> Outcome<std::path::PathBuf> {
-    let (site, _) = arms::make_site()?;
+    let site = rivals::make_site()?;
     let folder = packer.folder("site")?;
     quiet(&mut command(
         "cp",

@@ -196,7 +196,9 @@ fn compression(cx: &mut Context<'_>, option: &Directive) -> Result<(), Box<Probl
         }
         other => {
             let message = format!("`compression` cannot be `{other}`");
-            return Err(Problem::error("unknown-option", &word.place, message).help("write `compression off`"));
+            return Err(
+                Problem::error("unknown-option", &word.place, message).help("write `compression off`")
+            );
         }
     }
     Ok(())

@@ -10,6 +10,7 @@ mod comparison;
 mod headline;
 mod load;
 mod saturation;
+mod scenario;
 mod side_by_side;
 mod sweep;
 
@@ -113,6 +114,7 @@ impl Document {
             },
             Findings::Comparison(comparison) => comparison::write(comparison, &mut document),
             Findings::Saturation(saturation) => saturation::write(saturation, &mut document),
+            Findings::Scenario(run) => scenario::write(run, &mut document),
             Findings::Collection(run) => collection::write(run, &mut document),
             Findings::SideBySide(side_by_side) => side_by_side::write(side_by_side, &mut document),
         }

@@ -13,6 +13,7 @@ use crate::plan::Reuse;
 use crate::report::caveats::step_name;
 use crate::report::{Findings, Load, figures, secrets};
 use crate::saturation::Saturation;
+use crate::scenario::{Held, ScenarioRun};
 use crate::side_by_side::SideBySide;
 use crate::statistics::Verdict;
 
@@ -21,6 +22,7 @@ pub(super) fn of(findings: &Findings) -> (&'static str, Value) {
     match findings {
         Findings::Loads(loads) => ("loads", Value::Array(loads.iter().map(load).collect())),
         Findings::Comparison(found) => ("comparison", comparison(found)),
+        Findings::Scenario(found) => ("scenario", scenario(found)),
         Findings::Saturation(found) => ("saturation", saturation(found)),
         Findings::Collection(found) => ("collection", collection(found)),
         Findings::SideBySide(found) => ("trial", side_by_side(found)),
@@ -52,6 +54,38 @@ fn comparison(found: &Comparison) -> Value {
         "rows": found.rows.iter().map(|one| row(one, &targets)).collect::<Vec<_>>(),
         "samples": found.samples.iter().map(|one| sample(one, &targets)).collect::<Vec<_>>(),
         "caveats": run::caveats(&found.caveats),
+    })
+}
+
+fn scenario(found: &ScenarioRun) -> Value {
+    let cases = found
+        .cases
+        .iter()
+        .map(|case| json!({ "name": case.name, "comparison": comparison(&case.comparison) }));
+    let bounds = found.bounds.iter().map(|one| {
+        let ratio = one.ratio.as_ref();
+        json!({
+            "case": one.bound.case,
+            "against": one.bound.against,
+            "metric": metric(one.bound.figure.0),
+            "at_most": one.bound.at_most,
+            "at_least": one.bound.at_least,
+            "ratio": ratio.map(|ratio| ratio.middle),
+            "ratio_low": ratio.map(|ratio| ratio.low),
+            "ratio_high": ratio.map(|ratio| ratio.high),
+            "verdict": match one.held {
+                Held::Yes => "holds",
+                Held::No => "missed",
+                Held::NotDecided => "not_decided",
+            },
+        })
+    });
+    json!({
+        "name": secrets::hide(&found.name),
+        "about": secrets::hide(&found.about),
+        "cases": cases.collect::<Vec<_>>(),
+        "bounds": bounds.collect::<Vec<_>>(),
+        "is_interrupted": found.is_broken_off,
     })
 }
 

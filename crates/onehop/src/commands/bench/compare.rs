@@ -46,6 +46,7 @@ fn prepare(target: &mut Target, arguments: &Compare, session: &mut Session) -> R
             let timeouts = Timeouts::default().connect;
             requests::reach(&mut target.requests, arguments.i_own_this_host, timeouts)
         }
+        Source::Staged(_) => Ok(()),
         Source::Command(start) => {
             for request in &target.requests {
                 request.field_lines().map_err(|error| Failure::wrong(error.to_string()))?;
@@ -97,7 +98,7 @@ fn cores(arguments: &Compare) -> (Vec<usize>, Vec<usize>) {
 }
 
 /// An arm without a single good answer in any round.
-fn nothing_good(comparison: &Comparison) -> Option<String> {
+pub(super) fn nothing_good(comparison: &Comparison) -> Option<String> {
     let has_good = |target: usize| {
         comparison.samples.iter().any(|sample| sample.target == target && is_measured(sample))
     };
@@ -112,7 +113,7 @@ fn is_measured(sample: &Sample) -> bool {
 /// Noise for which it is said what can be found: that of a quiet machine, and that of a shared one.
 const NOISE: [f64; 2] = [0.02, 0.05];
 
-fn announce(session: &Session, settings: &Settings, targets: usize) {
+pub(super) fn announce(session: &Session, settings: &Settings, targets: usize) {
     let each = settings.time + settings.warm_up + settings.idle.unwrap_or_default();
     let measurements = targets.saturating_mul(settings.rounds);
     let together = each.saturating_mul(u32::try_from(measurements).unwrap_or(u32::MAX));

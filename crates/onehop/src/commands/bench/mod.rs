@@ -11,8 +11,8 @@ mod load;
 mod max;
 mod output;
 mod requests;
+mod scenario;
 mod session;
-mod shell_words;
 mod targets;
 
 use onehop_load::foreign::Tool;
@@ -28,6 +28,8 @@ pub(crate) fn bench(arguments: &Bench) -> Result<(), Failure> {
         Some(BenchCommand::Compare(compare)) => compare::compare(compare),
         Some(BenchCommand::Max(max)) => max::max(max),
         Some(BenchCommand::Collection(collection)) => collection::collection(collection),
+        Some(BenchCommand::Run(run)) => scenario::run(run),
+        Some(BenchCommand::Init(init)) => scenario::init(init),
         Some(BenchCommand::Wrk(words)) => foreign::foreign(Tool::Wrk, &words.words),
         Some(BenchCommand::Ab(words)) => foreign::foreign(Tool::Ab, &words.words),
         Some(BenchCommand::Autocannon(words)) => foreign::foreign(Tool::Autocannon, &words.words),

@@ -4,12 +4,12 @@
 
 use std::time::Duration;
 
-use onehop_load::compare::{Source, Target};
+use onehop_load::compare::{Check, Source, Target};
 use onehop_load::measure::Start;
+use onehop_load::shell_words;
 use onehop_load::url::{Address, Endpoint, Url};
 
 use super::requests::{Form, url_failure};
-use super::shell_words;
 use crate::failure::Failure;
 
 /// Longer commands are shortened where they serve as a name; people read it in the head of a table.
@@ -47,7 +47,12 @@ fn read_one(text: &str, url: &str, form: &Form, ready_within: Duration) -> Resul
     let name = name.unwrap_or_else(|| shortened(rest));
     if Url::is_meant(rest) {
         let url = Url::parse(rest).map_err(url_failure)?;
-        return Ok(Target { name, source: Source::Running, requests: vec![form.to(url, 1)] });
+        return Ok(Target {
+            name,
+            source: Source::Running,
+            requests: vec![form.to(url, 1)],
+            check: Check::default(),
+        });
     }
     let (command, at) = match rest.rsplit_once(" @ ") {
         Some((command, at)) if Url::is_meant(at.trim()) || at.trim().starts_with('/') => {
@@ -74,7 +79,7 @@ fn read_one(text: &str, url: &str, form: &Form, ready_within: Duration) -> Resul
     if let (Address::Tcp(address), Some(port)) = (&mut request.address, port) {
         address.set_port(port);
     }
-    Ok(Target { name, source: Source::Command(start), requests: vec![request] })
+    Ok(Target { name, source: Source::Command(start), requests: vec![request], check: Check::default() })
 }
 
 /// What a command is asked for: a path at its own port (0 stands for that), or a whole URL.

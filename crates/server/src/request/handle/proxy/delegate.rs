@@ -105,7 +105,8 @@ impl Delegate for Forwarding<'_> {
         request_body: &RequestBody<'_, '_>,
         buffers: &mut Buffers,
     ) -> Result<(), Refusal> {
-        self.announces_continue = request_head::write(self.call, self.context, connection, request_body, buffers)?;
+        self.announces_continue =
+            request_head::write(self.call, self.context, connection, request_body, buffers)?;
         Ok(())
     }
 

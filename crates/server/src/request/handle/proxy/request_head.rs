@@ -137,4 +137,3 @@ fn change(call: &Call<'_>, context: &RequestContext<'_>, from: usize, lines: &mu
     lines.extend_from_slice(changed.lines());
     Some(changed)
 }
-

@@ -1,0 +1,166 @@
+//! What is said of a scenario: how the first server did in each case, and which bounds hold.
+//!
+//! Owns the table of all cases; each case is then told as the comparison that it is.
+
+use super::comparison;
+use super::{Cell, Column, Document, Table, Tone};
+use crate::compare::{Metric, Row};
+use crate::report::figures;
+use crate::scenario::{BoundResult, CaseRun, Held, ScenarioRun};
+use crate::statistics::{Interval, Verdict};
+
+pub(super) fn write(run: &ScenarioRun, document: &mut Document) {
+    document.title = format!("Scenario {}", figures::named(&run.name));
+    document.lead(result(run));
+    for bound in run.bounds.iter().filter(|bound| bound.held == Held::No) {
+        document.warning(format!("Missed: {}.", wanted(bound, run)));
+    }
+    document.paragraph(figures::sentence(&run.about));
+    document.table(cases(run));
+    if !run.bounds.is_empty() {
+        document.table(bounds(run));
+    }
+    for case in &run.cases {
+        document.heading(format!("Case {}", figures::named(&case.name)));
+        document.paragraph(comparison::how(&case.comparison.settings));
+        comparison::figures(&case.comparison, false, document);
+        comparison::spread("Latency of all unmarked samples together", &case.comparison, document);
+        comparison::marked(&case.comparison, document);
+    }
+    document.caveats(run.caveats());
+}
+
+/// What it came to, in a sentence.
+fn result(run: &ScenarioRun) -> String {
+    let of = |held: Held| run.bounds.iter().filter(|bound| bound.held == held).count();
+    let begin = match (run.bounds.len(), of(Held::Yes), of(Held::No)) {
+        (0, ..) => String::new(),
+        (all, held, missed) => format!(
+            "Of {} {held} hold, {missed} are missed, {} are not decided. ",
+            figures::counted(all as u64, "bound"),
+            all - held - missed
+        ),
+    };
+    let rows: Vec<&Row> = run.cases.iter().flat_map(cpu_rows).collect();
+    let count = |verdict: Verdict| rows.iter().filter(|row| row.verdict == verdict).count();
+    let first = run.cases.first().and_then(|case| case.comparison.targets.first());
+    let broken_off = if run.is_broken_off { " It was broken off." } else { "" };
+    match first {
+        None => format!("{begin}Nothing was measured.{broken_off}"),
+        // The rows are those of the other servers divided by the first one's.
+        Some(first) => format!(
+            "{begin}{} takes less CPU per request than the other in {} of {}, more in {}; no difference is shown in {}.\
+             {broken_off}",
+            comparison::target(first),
+            count(Verdict::More),
+            figures::counted(rows.len() as u64, "comparison"),
+            count(Verdict::Less),
+            rows.len() - count(Verdict::More) - count(Verdict::Less),
+        ),
+    }
+}
+
+fn cpu_rows(case: &CaseRun) -> impl Iterator<Item = &Row> {
+    case.comparison.rows.iter().filter(|row| row.metric == Metric::CpuPerRequest)
+}
+
+/// One row for each case and other server.
+fn cases(run: &ScenarioRun) -> Table {
+    let first = run.cases.iter().find_map(|case| case.comparison.targets.first());
+    let first = first.map_or_else(|| "First".to_owned(), |name| comparison::target(name));
+    let caption = format!("CPU per request of each server, and that of {first} divided by it");
+    let columns = [
+        ("Case", false),
+        ("Server", false),
+        ("CPU", true),
+        (first.as_str(), true),
+        ("Ratio", true),
+        ("p99", true),
+    ];
+    let columns =
+        columns.into_iter().map(|(name, is_figure)| Column { name: name.to_owned(), is_figure }).collect();
+    let mut table = Table { caption, columns, rows: Vec::new() };
+    for case in &run.cases {
+        for row in cpu_rows(case) {
+            let other = case.comparison.targets.get(row.test).map(|name| comparison::target(name));
+            let is_p99 = |other: &&Row| other.test == row.test && other.metric == Metric::P99;
+            let p99 = case.comparison.rows.iter().find(is_p99);
+            table.row([
+                Cell::from(case.name.as_str()),
+                Cell::from(other.unwrap_or_default()),
+                Cell::from(shown(row.test_value)),
+                Cell::from(shown(row.control_value)),
+                ratio(row),
+                p99.map_or_else(|| Cell::from(figures::NOTHING), ratio),
+            ]);
+        }
+    }
+    table
+}
+
+/// The first server's figure divided by the other's.
+fn ratio(row: &Row) -> Cell {
+    let turned = Interval {
+        low: 1.0 / row.ratio.high,
+        middle: 1.0 / row.ratio.middle,
+        high: 1.0 / row.ratio.low,
+        ..row.ratio
+    };
+    let tone = match row.verdict {
+        Verdict::More => Tone::Good,
+        Verdict::Less => Tone::Bad,
+        Verdict::NotShown | Verdict::Unknown => Tone::Plain,
+    };
+    match turned.middle.is_finite() {
+        true => Cell::toned(figures::ratio(&turned), tone),
+        false => Cell::from(figures::NOTHING),
+    }
+}
+
+fn shown(value: f64) -> String {
+    if value.is_finite() {
+        comparison::metric_value(Metric::CpuPerRequest, value)
+    } else {
+        figures::NOTHING.to_owned()
+    }
+}
+
+fn bounds(run: &ScenarioRun) -> Table {
+    let mut table = Table {
+        caption: "Bounds".to_owned(),
+        columns: ["What is wanted", "Verdict"]
+            .map(|name| Column { name: name.to_owned(), is_figure: false })
+            .into(),
+        rows: Vec::new(),
+    };
+    for bound in &run.bounds {
+        let (word, tone) = match bound.held {
+            Held::Yes => ("holds", Tone::Good),
+            Held::No => ("missed", Tone::Bad),
+            Held::NotDecided => ("not decided", Tone::Plain),
+        };
+        table.row([Cell::from(wanted(bound, run)), Cell::toned(word, tone)]);
+    }
+    table
+}
+
+/// What a bound asks for and what was found.
+fn wanted(bound: &BoundResult, run: &ScenarioRun) -> String {
+    let case = run.cases.iter().find(|case| case.name == bound.bound.case);
+    let first = case.and_then(|case| case.comparison.targets.first());
+    let found = match &bound.ratio {
+        Some(ratio) if ratio.middle.is_finite() => figures::ratio(ratio),
+        _ => "unknown".to_owned(),
+    };
+    let limit = match (bound.bound.at_most, bound.bound.at_least) {
+        (Some(most), _) => format!("at most {most:.2}"),
+        (None, least) => format!("at least {:.2}", least.unwrap_or_default()),
+    };
+    format!(
+        "case {}: {} of {} divided by that of {} is {found}, and has to be {limit}",
+        bound.bound.case,
+        comparison::metric_name(bound.bound.figure.0),
+        first.map(|name| comparison::target(name)).unwrap_or_default(),
+        comparison::target(&bound.bound.against)
+    )
+}

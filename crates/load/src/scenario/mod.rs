@@ -1,0 +1,375 @@
+//! Scenarios: comparisons that are written down, so that anybody can run them again.
+//!
+//! A scenario is a folder with a `scenario.toml`: servers with the commands that start them, cases (what is asked, over how
+//! many connections), and bounds. Owns reading it and going through its cases; each case is one comparison, and all that
+//! `compare` says of a comparison holds for it. Never judges a figure itself: intervals and verdicts are those of
+//! `statistics`.
+//!
+//! `file.rs` is how it is written, `bounds.rs` says which bounds hold.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::caveat::Caveat;
+use crate::compare::{self, Check, CompareError, Comparison, Settings, Source, Target};
+use crate::measure::{self, Behind, Stage, Start};
+use crate::plan::{Arrivals, Expect, Pace, Phase, Request, Reuse, Spacing};
+use crate::progress::Observer;
+use crate::shell_words;
+use crate::url::{Address, Url};
+
+mod bounds;
+mod file;
+
+pub use bounds::{BoundResult, Held};
+pub use file::{Bound, Case, Cores, FIGURES, Figure, File};
+
+/// What a scenario's file is called.
+pub const FILE_NAME: &str = "scenario.toml";
+
+/// A scenario that was read.
+#[derive(Debug, Clone)]
+pub struct Scenario {
+    /// The name of its folder.
+    pub name: String,
+    /// Where it lies; commands run there, and files are relative to it.
+    pub folder: PathBuf,
+    /// What stands in it.
+    pub file: File,
+}
+
+/// What is run of it, where it is not all as written.
+#[derive(Debug, Clone, Default)]
+pub struct Choice {
+    /// Cases by their names; all, where none is named.
+    pub cases: Vec<String>,
+    /// Servers by their names; all, where none is named. The first one of the scenario takes part in any case.
+    pub servers: Vec<String>,
+    /// Rounds instead of the scenario's.
+    pub rounds: Option<usize>,
+    /// The length of each measurement instead of the scenario's and the cases'.
+    pub time: Option<Duration>,
+    /// The load before each measurement instead of the scenario's and the cases'.
+    pub warm_up: Option<Duration>,
+    /// Goes on until every case is decided, see [`Settings::until_decided`].
+    pub until_decided: bool,
+}
+
+/// What a scenario found.
+#[derive(Debug, Clone)]
+pub struct ScenarioRun {
+    /// Its name.
+    pub name: String,
+    /// What it is about, as written.
+    pub about: String,
+    /// One comparison for each case that was measured.
+    pub cases: Vec<CaseRun>,
+    /// Each bound of these cases.
+    pub bounds: Vec<BoundResult>,
+    /// It was broken off before all cases were measured.
+    pub is_broken_off: bool,
+}
+
+/// What a case found.
+#[derive(Debug, Clone)]
+pub struct CaseRun {
+    /// Its name.
+    pub name: String,
+    /// The first server beside each other one.
+    pub comparison: Comparison,
+}
+
+/// Why a scenario cannot be run. Its text is for a person.
+#[derive(Debug, thiserror::Error)]
+pub enum ScenarioError {
+    /// The file is not there or cannot be read.
+    #[error(
+        "{file}: {source}. Name a folder with a scenario.toml; `onehop bench init FOLDER` writes one to begin with"
+    )]
+    Unreadable {
+        /// The file.
+        file: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// What stands in it cannot be run.
+    #[error("{file}: {why}")]
+    Wrong {
+        /// The file.
+        file: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// A name that the scenario does not have.
+    #[error("there is no {kind} `{name}` in the scenario; there are {known}")]
+    Unknown {
+        /// Case or server.
+        kind: &'static str,
+        /// As typed.
+        name: String,
+        /// Those that there are.
+        known: String,
+    },
+    /// Programs that are not installed.
+    #[error("not found in PATH: {0}. Install what is missing, or leave its server out with --servers")]
+    Missing(String),
+    /// A case could not be measured.
+    #[error("case `{case}`: {source}")]
+    Case {
+        /// The case.
+        case: String,
+        /// Why.
+        source: CompareError,
+    },
+}
+
+impl Scenario {
+    /// Reads the scenario of a folder, or the file itself.
+    ///
+    /// # Errors
+    /// Where it cannot be read, has a key that is unknown, or names what it does not have.
+    pub fn read(place: &Path) -> Result<Scenario, ScenarioError> {
+        let path = if place.is_dir() { place.join(FILE_NAME) } else { place.to_owned() };
+        let unreadable = |source| ScenarioError::Unreadable { file: path.display().to_string(), source };
+        let text = std::fs::read_to_string(&path).map_err(unreadable)?;
+        let file = File::parse(&text, &path)?;
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let folder = std::path::absolute(folder).map_err(unreadable)?;
+        let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        Ok(Scenario { name, folder, file })
+    }
+
+    /// Checks that all that is chosen is there: names, and programs in PATH.
+    ///
+    /// # Errors
+    /// Names what is missing.
+    pub fn check(&self, choice: &Choice) -> Result<(), ScenarioError> {
+        let cases: Vec<&str> = self.file.cases.iter().map(|case| case.name.as_str()).collect();
+        let servers: Vec<&str> = self.file.servers.iter().map(|server| server.name.as_str()).collect();
+        for (kind, chosen, known) in [("case", &choice.cases, &cases), ("server", &choice.servers, &servers)]
+        {
+            if let Some(name) = chosen.iter().find(|name| !known.contains(&name.as_str())) {
+                return Err(ScenarioError::Unknown { kind, name: name.clone(), known: known.join(", ") });
+            }
+        }
+        let missing: BTreeSet<&str> = self.needed(choice).filter(|program| !is_in_path(program)).collect();
+        match missing.is_empty() {
+            true => Ok(()),
+            false => Err(ScenarioError::Missing(missing.into_iter().collect::<Vec<_>>().join(", "))),
+        }
+    }
+
+    /// How it is measured: one entry for each case that is chosen.
+    pub fn settings(&self, choice: &Choice) -> Vec<(&Case, Settings)> {
+        let chosen = |case: &&Case| choice.cases.is_empty() || choice.cases.contains(&case.name);
+        self.file.cases.iter().filter(chosen).map(|case| (case, self.settings_of(case, choice))).collect()
+    }
+
+    /// The servers that a case compares, the first one of the scenario first.
+    ///
+    /// # Errors
+    /// Where a command cannot be split into words.
+    pub fn targets(&self, case: &Case, choice: &Choice) -> Result<Vec<Target>, ScenarioError> {
+        let first = self.file.servers.first().map(|server| server.name.as_str());
+        let takes_part = |server: &&file::Server| {
+            let is_chosen = choice.servers.is_empty() || choice.servers.contains(&server.name);
+            case.has(&server.name) && (is_chosen || first == Some(server.name.as_str()))
+        };
+        self.file.servers.iter().filter(takes_part).map(|server| self.target(server, case)).collect()
+    }
+
+    fn target(&self, server: &file::Server, case: &Case) -> Result<Target, ScenarioError> {
+        let mut behind = Vec::new();
+        for one in self.file.behind.iter().filter(|one| server.behind.contains(&one.name)) {
+            behind.push(Behind {
+                name: one.name.clone(),
+                start: self.start(&one.command, &one.environment, case)?,
+                is_weighed: one.weighed,
+            });
+        }
+        let files = server.files.iter().map(|file| self.folder.join(file)).collect();
+        let stage = Stage { start: self.start(&server.command, &server.environment, case)?, files, behind };
+        let check = Check {
+            body_bytes: case.body_bytes,
+            encoding: case.encoding.clone(),
+            is_conditional: case.conditional,
+        };
+        let requests = case.requests.iter().map(|ask| self.request(ask)).collect::<Result<_, _>>()?;
+        Ok(Target { name: server.name.clone(), source: Source::Staged(stage), requests, check })
+    }
+
+    fn start(
+        &self,
+        command: &str,
+        environment: &BTreeMap<String, String>,
+        case: &Case,
+    ) -> Result<Start, ScenarioError> {
+        let words = shell_words::words(command);
+        let words = words.map_err(|why| self.wrong(format!("the command `{command}`: {why}")))?;
+        Ok(Start {
+            words,
+            environment: case.environment.clone().into_iter().chain(environment.clone()).collect(),
+            directory: Some(self.folder.clone()),
+            port: None,
+            behind: Vec::new(),
+            ready_within: self.file.ready_within,
+        })
+    }
+
+    fn request(&self, ask: &file::Ask) -> Result<Request, ScenarioError> {
+        let usual = if ask.body.is_some() { "POST" } else { "GET" };
+        let method = ask.method.clone().unwrap_or_else(|| usual.to_owned());
+        let url = Url::parse(&format!("http://127.0.0.1:0{}", ask.path));
+        let request = Request {
+            name: format!("{method} {}", ask.path),
+            url: url.map_err(|error| self.wrong(error.to_string()))?,
+            address: Address::Tcp(([127, 0, 0, 1], 0).into()),
+            method,
+            fields: ask.headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
+            body: ask.body.clone().map(String::into_bytes),
+            weight: ask.weight,
+            expect: if ask.status.is_empty() { Expect::Success } else { Expect::Exactly(ask.status.clone()) },
+        };
+        request.field_lines().map_err(|error| self.wrong(format!("{}: {error}", request.name)))?;
+        Ok(request)
+    }
+
+    fn settings_of(&self, case: &Case, choice: &Choice) -> Settings {
+        let time = choice.time.or(case.time).unwrap_or(self.file.time);
+        let usual = Settings::default();
+        let (server_cores, load_cores) = match self.file.cores {
+            Cores::Apart => measure::split_cores(),
+            Cores::Shared => (Vec::new(), Vec::new()),
+        };
+        Settings {
+            rounds: choice.rounds.unwrap_or(self.file.rounds),
+            until_decided: choice.until_decided,
+            warm_up: choice.warm_up.or(case.warm_up).unwrap_or(self.file.warm_up),
+            time,
+            pace: pace(case, time),
+            reuse: if case.new_connections { Reuse::New } else { Reuse::Kept },
+            threads: load_cores.len().clamp(1, case.connections),
+            server_cores,
+            load_cores,
+            idle: case.idle,
+            ..usual
+        }
+    }
+
+    /// The programs that its chosen servers are started with.
+    pub fn programs(&self, choice: &Choice) -> BTreeSet<String> {
+        self.needed(choice).map(str::to_owned).collect()
+    }
+
+    /// Programs that its chosen servers are started with, and those that the file names.
+    fn needed<'a>(&'a self, choice: &'a Choice) -> impl Iterator<Item = &'a str> {
+        let is_chosen =
+            |server: &&file::Server| choice.servers.is_empty() || choice.servers.contains(&server.name);
+        let chosen: Vec<&file::Server> = self.file.servers.iter().filter(is_chosen).collect();
+        let is_used = |name: &String| chosen.iter().any(|server| server.behind.contains(name));
+        let behind: Vec<&str> = self
+            .file
+            .behind
+            .iter()
+            .filter(|one| is_used(&one.name))
+            .map(|one| one.command.as_str())
+            .collect();
+        let programs = chosen.into_iter().map(|server| server.command.as_str()).chain(behind);
+        let programs = programs.filter_map(|command| command.split_whitespace().next());
+        let programs = programs.filter(|program| !program.contains(['{', '/', '$', '=']));
+        programs.chain(self.file.needs.iter().map(String::as_str))
+    }
+
+    fn wrong(&self, why: String) -> ScenarioError {
+        ScenarioError::Wrong { file: self.folder.join(FILE_NAME).display().to_string(), why }
+    }
+}
+
+/// Measures every case that is chosen, one after the other.
+///
+/// An interruption is no error: the cases that were measured until then are told.
+///
+/// # Errors
+/// Where a server does not start or does not answer as expected in the first round of a case.
+pub fn run(
+    scenario: &Scenario,
+    choice: &Choice,
+    observer: &mut dyn Observer,
+) -> Result<ScenarioRun, ScenarioError> {
+    scenario.check(choice)?;
+    let mut cases = Vec::new();
+    let mut is_broken_off = false;
+    let settings = scenario.settings(choice);
+    let count = settings.len();
+    for (place, (case, settings)) in settings.into_iter().enumerate() {
+        if observer.is_interrupted() {
+            is_broken_off = true;
+            break;
+        }
+        let targets = scenario.targets(case, choice)?;
+        let mut observer =
+            Named { name: format!("{} ({} of {count})", case.name, place + 1), inner: observer };
+        let comparison = compare::compare(&targets, &settings, &mut observer)
+            .map_err(|source| ScenarioError::Case { case: case.name.clone(), source })?;
+        cases.push(CaseRun { name: case.name.clone(), comparison });
+    }
+    let bounds = bounds::judge(&scenario.file.bounds, &cases);
+    let (name, about) = (scenario.name.clone(), scenario.file.about.clone());
+    Ok(ScenarioRun { name, about, cases, bounds, is_broken_off: is_broken_off || observer.is_interrupted() })
+}
+
+impl ScenarioRun {
+    /// What a reader must know first, each with the case that it is about.
+    pub fn caveats(&self) -> Vec<Caveat> {
+        let of_case = |case: &CaseRun| -> Vec<Caveat> {
+            case.comparison
+                .caveats
+                .iter()
+                .map(|caveat| caveat.clone().of(&format!("With `{}`", case.name)))
+                .collect()
+        };
+        self.cases.iter().flat_map(of_case).collect()
+    }
+}
+
+/// Says of which case a stage is.
+struct Named<'a> {
+    name: String,
+    inner: &'a mut dyn Observer,
+}
+
+impl Observer for Named<'_> {
+    fn stage(&mut self, words: &str) {
+        self.inner.stage(&format!("{}, {words}", self.name));
+    }
+
+    fn progress(&mut self, progress: &crate::progress::Progress) {
+        self.inner.progress(progress);
+    }
+
+    fn is_interrupted(&self) -> bool {
+        self.inner.is_interrupted()
+    }
+}
+
+fn pace(case: &Case, time: Duration) -> Pace {
+    match case.rate {
+        None => Pace::Closed { connections: case.connections, think: Duration::ZERO },
+        Some(rate) => Pace::Open {
+            connections: case.connections,
+            arrivals: Arrivals {
+                spacing: Spacing::Poisson,
+                phases: vec![Phase { from: rate, to: rate, length: time }],
+            },
+        },
+    }
+}
+
+fn is_in_path(program: &str) -> bool {
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&folders).any(|folder| folder.join(program).is_file())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,68 @@
+use super::*;
+
+fn scenario(text: &str) -> Result<Scenario, ScenarioError> {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join(FILE_NAME), text).unwrap();
+    Scenario::read(folder.path())
+}
+
+const TWO: &str = "about = \"x\"\n[[server]]\nname = \"a\"\ncommand = \"true\"\n[[server]]\nname = \"b\"\ncommand = \"true\"\n";
+
+#[test]
+fn what_is_not_said_is_as_compare_has_it() {
+    let scenario =
+        scenario(&format!("{TWO}[[case]]\nname = \"page\"\nrequest = [{{ path = \"/\" }}]\n")).unwrap();
+    let all = Choice::default();
+    let [(case, settings)] = &scenario.settings(&all)[..] else { panic!() };
+    let usual = Settings::default();
+    assert_eq!((settings.rounds, settings.time, settings.warm_up), (usual.rounds, usual.time, usual.warm_up));
+    assert_eq!(settings.pace, Pace::Closed { connections: 64, think: Duration::ZERO });
+    let targets = scenario.targets(case, &all).unwrap();
+    assert_eq!(targets.iter().map(|target| target.name.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+    assert!(scenario.check(&all).is_ok());
+}
+
+#[test]
+fn what_cannot_be_run_says_where_and_why() {
+    let page = "[[case]]\nname = \"page\"\nrequest = [{ path = \"/\" }]\n";
+    for (text, expected) in [
+        ("about = \"x\"\n".to_owned(), "two [[server]] tables"),
+        (TWO.to_owned(), "there is no [[case]]"),
+        (format!("colour = 1\n{TWO}{page}"), "unknown field `colour`"),
+        (format!("time = \"soon\"\n{TWO}{page}"), "soon"),
+        (format!("{TWO}{page}{page}"), "two [[case]] tables have the name `page`"),
+        (format!("{TWO}[[case]]\nname = \"page\"\nrequest = []\n"), "case `page`: `request` holds"),
+        (format!("{TWO}[[case]]\nname = \"page\"\nrequest = [{{ path = \"x\" }}]\n"), "begin with /"),
+        (format!("{TWO}{page}servers = [\"c\"]\n"), "names the server `c`, and there are a, b"),
+        (format!("{TWO}{page}servers = [\"b\"]\n"), "`servers` names `a`"),
+        (format!("{TWO}{page}[[bound]]\ncase = \"page\"\nagainst = \"b\"\n"), "either at_most or at_least"),
+        (format!("{TWO}{page}[[bound]]\ncase = \"page\"\nagainst = \"a\"\nat_most = 1\n"), "is not compared"),
+        (
+            format!(
+                "{TWO}{page}[[bound]]\ncase = \"page\"\nagainst = \"b\"\nfigure = \"cpu\"\nat_most = 1\n"
+            ),
+            "there is no figure `cpu`",
+        ),
+    ] {
+        let error = scenario(&text).unwrap_err().to_string();
+        assert!(error.contains(expected) && error.contains(FILE_NAME), "{error}");
+    }
+}
+
+#[test]
+fn names_that_are_not_there_and_programs_that_are_missing_are_listed() {
+    let scenario = scenario(&format!(
+        "needs = [\"no-such-program\"]\n{TWO}[[case]]\nname = \"page\"\nrequest = [{{ path = \"/\" }}]\n"
+    ))
+    .unwrap();
+    let missing = scenario.check(&Choice::default()).unwrap_err().to_string();
+    assert!(missing.contains("not found in PATH: no-such-program"), "{missing}");
+    let unknown = scenario.check(&Choice { cases: vec!["other".to_owned()], ..Choice::default() });
+    assert_eq!(unknown.unwrap_err().to_string(), "there is no case `other` in the scenario; there are page");
+}
+
+#[test]
+fn a_place_without_a_scenario_is_named() {
+    let error = Scenario::read(Path::new("/nowhere")).unwrap_err().to_string();
+    assert!(error.contains("/nowhere") && error.contains("bench init"), "{error}");
+}

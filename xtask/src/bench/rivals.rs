@@ -1,0 +1,101 @@
+//! What is measured beside onehop and no package has: small servers that are built here, and the site that all serve.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use onehop_load::compare::Source;
+use onehop_load::measure::{Server, Stage, Staged};
+use onehop_load::plan::{Expect, Timeouts};
+use onehop_load::scenario::{Choice, Scenario};
+
+use crate::steps::{command, quiet};
+use crate::{Outcome, ground, install};
+
+use super::servers::{self, Cores};
+
+/// Builds a server of benchmarks/rivals and says where it is.
+pub(crate) fn build(name: &str) -> Outcome<PathBuf> {
+    let manifest = ground::root().join("benchmarks/rivals/Cargo.toml").display().to_string();
+    let build = ground::target_folder("rivals")?;
+    let package = format!("rival-{name}");
+    let words = ["build", "--release", "--locked", "--manifest-path", &manifest, "--package", &package];
+    quiet(command("cargo", &words).env("CARGO_TARGET_DIR", &build))?;
+    Ok(build.join("release").join(package))
+}
+
+/// The folder that is served, made anew: the same bytes on every machine.
+pub(crate) fn make_site() -> Outcome<PathBuf> {
+    let folder = ground::root().join("benchmarks/site");
+    let script = ground::root().join("benchmarks/files/make-site.mjs");
+    let words = [script.display().to_string(), folder.display().to_string()];
+    ground::output_of("node", &[&words[0], &words[1]]).ok_or("node cannot make benchmarks/site")?;
+    Ok(folder)
+}
+
+/// A server of the scenario of files, started; what it needs around it ends after it.
+pub(super) struct Running {
+    /// Its processes.
+    pub(super) server: Server,
+    /// onehop's control socket; others have none.
+    pub(super) control: Option<String>,
+    _staged: Staged,
+}
+
+/// A server of the scenario of files, as the scenario starts it.
+pub(super) fn stage(name: &str, environment: &[(&str, &str)]) -> Outcome<Stage> {
+    let scenario = Scenario::read(&ground::root().join("benchmarks/files"))?;
+    let case = scenario.file.cases.first().ok_or("the scenario of files has no case")?;
+    let target = scenario.targets(case, &Choice::default())?.into_iter().find(|target| target.name == name);
+    let Some(Source::Staged(mut stage)) = target.map(|target| target.source) else {
+        return Err(format!("the scenario of files has no server {name}").into());
+    };
+    let program = match name {
+        "onehop" => ground::program(),
+        "caddy" => install::caddy()?,
+        "nginx" => {
+            install::debian(&["nginx-light", "libnginx-mod-http-brotli-static"])?;
+            PathBuf::from("/usr/sbin/nginx")
+        }
+        _ => return Err(format!("{name} is not known here").into()),
+    };
+    if let Some(word) = stage.start.words.first_mut() {
+        *word = std::path::absolute(program)?.display().to_string();
+    }
+    let own = environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    stage.start.environment.extend(own);
+    Ok(stage)
+}
+
+/// Starts one, on the servers' core.
+pub(super) fn start(name: &str, environment: &[(&str, &str)]) -> Outcome<Running> {
+    let cores = Cores::Apart.of_server();
+    let staged =
+        stage(name, environment)?.set(&cores, Timeouts::default(), &|| false)?.ok_or("broken off")?;
+    let words = staged.start.words.iter().skip_while(|word| *word != "--control");
+    let control = words.skip(1).next().cloned();
+    Ok(Running { server: Server::start(&staged.start, &cores)?, control, _staged: staged })
+}
+
+impl Running {
+    /// Where it answers.
+    pub(super) fn address(&self) -> SocketAddr {
+        SocketAddr::from((Ipv4Addr::LOCALHOST, self.server.port()))
+    }
+
+    /// Waits for the first whole answer of a kind; gives the time from the start to it.
+    pub(super) fn wait_until_ready(&mut self, path: &str) -> Outcome<Duration> {
+        servers::wait_until_ready(&mut self.server, path, Expect::Success)
+    }
+
+    /// What it says about its version.
+    pub(super) fn version(&self) -> String {
+        let program = self.server.program();
+        let option = match program {
+            program if program.ends_with("nginx") => "-v",
+            program if program.ends_with("caddy") => "version",
+            _ => "--version",
+        };
+        ground::output_of(program, &[option]).unwrap_or_else(|| "unknown".to_owned())
+    }
+}

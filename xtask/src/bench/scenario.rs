@@ -1,0 +1,98 @@
+//! `cargo xtask bench SCENARIO`: installs what a scenario of benchmarks/ needs, and has `onehop bench run` run it.
+//!
+//! The tool measures; this file only finds programs. Servers find onehop, its rivals and small helpers by their names in
+//! PATH, and applications beside their packages in `$BENCH_APPS`.
+
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use onehop_load::scenario::{Choice, Scenario};
+use serde_json::Value;
+
+use crate::steps::{command, shown};
+use crate::{Outcome, ground, install};
+
+use super::report::write_result;
+use super::{applications, interrupt, rivals};
+
+/// What a run that is only to show that it works says to the tool.
+const SMOKE: [&str; 7] = ["--rounds", "1", "--time", "200ms", "--warm-up", "100ms", "--quiet"];
+
+/// The scenarios, by their folders in benchmarks/.
+pub(crate) fn all() -> Outcome<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(ground::root().join("benchmarks"))? {
+        let entry = entry?;
+        if entry.path().join(onehop_load::scenario::FILE_NAME).exists() {
+            names.push(entry.file_name().to_string_lossy().into_owned());
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// Runs one; all further words are those of `onehop bench run`, but `--smoke`, which shows that it works.
+pub(super) fn run(name: &str, words: &[&str]) -> Outcome {
+    let folder = ground::root().join("benchmarks").join(name);
+    let smoke = words.contains(&"--smoke");
+    let mut words: Vec<&str> = words.iter().copied().filter(|word| *word != "--smoke").collect();
+    if smoke {
+        words.extend(SMOKE);
+    }
+    let scenario = Scenario::read(&folder)?;
+    let programs = ground::target_folder("bench/programs")?;
+    for program in scenario.programs(&Choice::default()) {
+        provide(&program, &programs)?;
+    }
+    rivals::make_site()?;
+    let results = ground::target_folder("bench/results")?.join(format!("{name}.json"));
+    let mut tool = command(ground::program(), &["bench", "run"]);
+    tool.arg(&folder).args(&words).arg("--json").arg(&results).current_dir(ground::root());
+    let path = std::env::var("PATH").unwrap_or_default();
+    tool.env("PATH", format!("{}:{path}:/usr/sbin", programs.display()));
+    tool.env("BENCH_APPS", applications::folder()?).env("NODE_ENV", "production");
+    install::raise_descriptor_limit();
+    let measured = shown(&mut tool);
+    interrupt::check()?;
+    if words.contains(&"--list") {
+        return measured;
+    }
+    let mut found: Value = serde_json::from_str(&std::fs::read_to_string(&results)?)?;
+    shorten(&mut found);
+    println!("written to {}", write_result(name, smoke, &found)?.display());
+    match smoke {
+        // One round decides nothing, and a bound may be missed by chance.
+        true if found["scenario"]["cases"].as_array().is_some_and(|cases| !cases.is_empty()) => Ok(()),
+        _ => measured,
+    }
+}
+
+/// Puts a program into the folder of those that scenarios name.
+fn provide(name: &str, folder: &Path) -> Outcome {
+    let program = match name {
+        "onehop" => ground::program(),
+        "caddy" => install::caddy()?,
+        "floor" => rivals::build("floor")?,
+        "nginx" => return install::debian(&["nginx-light", "libnginx-mod-http-brotli-static"]),
+        "haproxy" => return install::debian(&["haproxy"]),
+        // What is there on any machine on which this is built.
+        _ => return Ok(()),
+    };
+    let link: PathBuf = folder.join(name);
+    let _ = std::fs::remove_file(&link);
+    Ok(symlink(std::path::absolute(program)?, link)?)
+}
+
+/// Leaves out what nobody reads in a committed result: every slice of a run, and each bucket of its latencies.
+fn shorten(found: &mut Value) {
+    let cases = found["scenario"]["cases"].as_array_mut().into_iter().flatten();
+    for sample in cases.flat_map(|case| case["comparison"]["samples"].as_array_mut().into_iter().flatten()) {
+        let Some(run) = sample["run"].as_object_mut() else { continue };
+        run.retain(|name, _| !["slices", "by_request", "generator"].contains(&name.as_str()));
+        for latency in ["latency", "latency_from_sending", "latency_of_unexpected"] {
+            if let Some(latency) = run.get_mut("total").and_then(|total| total[latency].as_object_mut()) {
+                latency.retain(|_, figure| !figure.is_array());
+            }
+        }
+    }
+}
