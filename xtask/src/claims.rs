@@ -7,8 +7,6 @@
 use std::fs;
 use std::path::Path;
 
-use onehop_load::compare::Settings;
-use onehop_load::statistics::{self, Interval, Verdict};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -17,14 +15,14 @@ use crate::ground::{self, Options};
 
 const CLAIMS: &str = "benchmarks/claims.toml";
 const README: &str = "README.md";
+/// The server that claims are about: the first of every scenario.
+const OURS: &str = "onehop";
+
 const END: &str = "<!-- end of claims -->";
 
 const HEAD: &str = "\
     | case | onehop | the other | ratio, 99 % interval | rounds | verdict |\n\
     | --- | --- | --- | --- | --- | --- |\n";
-
-/// The seed of the interval's resamples, so that the same results make the same table.
-const SEED: u64 = 1;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -67,6 +65,8 @@ enum Figure {
     Cpu,
     /// From the start of the program to its first answer.
     Start,
+    /// Median resident memory under load.
+    Memory,
 }
 
 /// What the interval of onehop's figure divided by the other's has to show, as `onehop bench compare` judges it.
@@ -115,22 +115,19 @@ impl Table {
         )?;
         let mut text = HEAD.to_owned();
         for row in &self.row {
-            let (others, ours): (Vec<f64>, Vec<f64>) = row.pairs(&results).into_iter().unzip();
+            let found =
+                row.found(&results).map_err(|why| format!("{CLAIMS}: `{}` in {path}: {why}", row.text))?;
+            let Found { ours, others, low, middle, high, pairs, .. } = found;
             let unit = row.figure.unit();
-            let interval = interval(&others, &ours);
-            row.check(&interval).map_err(|why| format!("{CLAIMS}: `{}` in {path}: {why}", row.text))?;
-            let (other, our) = statistics::estimates(&others, &ours);
-            let Interval { middle, low, high, .. } = interval;
             text.push_str(&format!(
-                "| {} | {our:.1} {unit} | {}: {other:.1} {unit} | {middle:.2} ({low:.2} to {high:.2}) | {} | {} |\n",
+                "| {} | {ours:.1} {unit} | {}: {others:.1} {unit} | {middle:.2} ({low:.2} to {high:.2}) | {pairs} | {} |\n",
                 row.text,
                 row.against,
-                ours.len(),
                 row.says.words()
             ));
         }
-        let date = results["date"].as_str().unwrap_or("without a date");
-        let machine = results["machine"]["cpu"].as_str().unwrap_or("an unknown processor");
+        let date = results["date"].as_str().and_then(|date| date.get(..10)).unwrap_or("without a date");
+        let machine = results["machine"]["processor"].as_str().unwrap_or("an unknown processor");
         let cores = &results["machine"]["cores"];
         text.push_str(&format!(
             "\n`{}`, {date}, {machine}, {cores} cores; [{}]({path}).\n",
@@ -145,7 +142,8 @@ impl Figure {
     fn name(self) -> &'static str {
         match self {
             Figure::Cpu => "cpu_us_per_request",
-            Figure::Start => "start_ms",
+            Figure::Start => "cold_start_us",
+            Figure::Memory => "memory_median_bytes",
         }
     }
 
@@ -153,38 +151,74 @@ impl Figure {
         match self {
             Figure::Cpu => "us",
             Figure::Start => "ms",
+            Figure::Memory => "MiB",
+        }
+    }
+
+    /// How many of a result's unit are one of the table's.
+    fn scale(self) -> f64 {
+        match self {
+            Figure::Cpu => 1.0,
+            Figure::Start => 1e3,
+            Figure::Memory => (1 << 20) as f64,
         }
     }
 }
 
+/// What a result says of a claim, in the table's unit; the ratio is onehop's figure divided by the other's.
+#[derive(Debug, PartialEq)]
+struct Found {
+    ours: f64,
+    others: f64,
+    low: f64,
+    middle: f64,
+    high: f64,
+    pairs: u64,
+    says: Says,
+}
+
 impl Row {
-    /// The figure of the other one and of onehop, of each round that has both and spoils neither.
-    fn pairs(&self, results: &Value) -> Vec<(f64, f64)> {
-        let rows = results["rows"].as_array().map(Vec::as_slice).unwrap_or_default();
-        let rows = || rows.iter().filter(|row| row["case"] == self.case.as_str() && row["void"].is_null());
-        let of = |arm: &str, round: &Value| {
-            let row = rows().find(|row| row["arm"] == arm && &row["round"] == round)?;
-            row[self.figure.name()].as_f64().filter(|figure| *figure > 0.0)
-        };
-        let rounds = rows().filter(|row| row["arm"] == "onehop").map(|row| &row["round"]);
-        rounds.filter_map(|round| Some((of(&self.against, round)?, of("onehop", round)?))).collect()
+    /// What the result says, where it is what the claim says.
+    fn found(&self, results: &Value) -> Result<Found, String> {
+        let found =
+            self.read(results).ok_or("the result has no such figure of these two servers: measure it")?;
+        if found.says == self.says {
+            return Ok(found);
+        }
+        Err(format!(
+            "it says \"{}\", and the ratio of {:.2} to {:.2} carries \"{}\": say that, or measure more rounds",
+            self.says.words(),
+            found.low,
+            found.high,
+            found.says.words()
+        ))
     }
 
-    fn check(&self, interval: &Interval) -> Result<(), String> {
-        let Interval { low, high, .. } = *interval;
-        let found = match statistics::verdict(interval, Settings::default().least_difference) {
-            Verdict::Less => Says::Less,
-            Verdict::More => Says::More,
-            Verdict::NotShown => Says::Undecided,
-            Verdict::Unknown => return Err("too few rounds have both servers: measure more".to_owned()),
+    /// The row of the result. There the first server, onehop, is the control, and ratios are those of the other one.
+    fn read(&self, results: &Value) -> Option<Found> {
+        let is_case = |case: &&Value| case["name"] == self.case.as_str();
+        let case = results["scenario"]["cases"].as_array()?.iter().find(is_case)?;
+        let is_row = |row: &&Value| {
+            row["control"] == OURS
+                && row["test"] == self.against.as_str()
+                && row["metric"] == self.figure.name()
         };
-        if found == self.says {
-            return Ok(());
-        }
-        let (said, found) = (self.says.words(), found.words());
-        Err(format!(
-            "it says \"{said}\", and the ratio of {low:.2} to {high:.2} carries \"{found}\": say that, or measure more rounds"
-        ))
+        let row = case["comparison"]["rows"].as_array()?.iter().find(is_row)?;
+        let number = |name: &str| row[name].as_f64();
+        Some(Found {
+            ours: number("control_value")? / self.figure.scale(),
+            others: number("test_value")? / self.figure.scale(),
+            low: 1.0 / number("ratio_high")?,
+            middle: 1.0 / number("ratio")?,
+            high: 1.0 / number("ratio_low")?,
+            pairs: row["pairs"].as_u64()?,
+            says: match row["verdict"].as_str()? {
+                "less" => Says::More,
+                "more" => Says::Less,
+                "no_difference_shown" => Says::Undecided,
+                _ => return None,
+            },
+        })
     }
 }
 
@@ -196,10 +230,6 @@ impl Says {
             Says::Undecided => "no difference shown",
         }
     }
-}
-
-fn interval(others: &[f64], ours: &[f64]) -> Interval {
-    statistics::ratio_interval(others, ours, Settings::default().confidence, SEED)
 }
 
 /// The text with this between the marks of that name.
@@ -217,47 +247,39 @@ mod tests {
 
     use super::*;
 
-    fn results(ours: &[f64], others: &[f64]) -> Value {
-        let row = |arm: &str, round: usize, cpu: f64| json!({"case": "page", "arm": arm, "round": round, "void": null, "cpu_us_per_request": cpu});
-        let ours = ours.iter().enumerate().map(|(round, cpu)| row("onehop", round, *cpu));
-        let others = others.iter().enumerate().map(|(round, cpu)| row("nginx", round, *cpu));
-        json!({"rows": ours.chain(others).collect::<Vec<_>>()})
+    fn results(verdict: &str) -> Value {
+        let row = json!({
+            "control": "onehop", "test": "nginx", "metric": "cpu_us_per_request", "control_value": 6.0,
+            "test_value": 12.0, "ratio": 2.0, "ratio_low": 1.6, "ratio_high": 2.5, "pairs": 15, "verdict": verdict,
+        });
+        json!({ "scenario": { "cases": [{ "name": "page", "comparison": { "rows": [row] } }] } })
     }
 
-    fn row(says: Says) -> Row {
-        let [text, case, against] = ["a page", "page", "nginx"].map(str::to_owned);
+    fn row(case: &str, says: Says) -> Row {
+        let [text, case, against] = ["a page", case, "nginx"].map(str::to_owned);
         Row { text, case, against, figure: Figure::Cpu, says }
     }
 
-    fn check(says: Says, ours: &[f64], others: &[f64]) -> Result<(), String> {
-        let row = row(says);
-        let (others, ours): (Vec<f64>, Vec<f64>) = row.pairs(&results(ours, others)).into_iter().unzip();
-        row.check(&interval(&others, &ours))
-    }
-
     #[test]
-    fn words_that_an_interval_does_not_carry_are_an_error() {
-        let (low, high) = ([6.0, 6.1, 6.2, 6.1, 6.0, 6.1], [9.0, 9.2, 9.1, 9.0, 9.1, 9.2]);
-        assert_eq!(check(Says::Less, &low, &high), Ok(()));
-        assert_eq!(check(Says::More, &high, &low), Ok(()));
-        assert_eq!(check(Says::Undecided, &low, &low), Ok(()));
-        for (says, ours, others) in
-            [(Says::More, low, high), (Says::Less, low, low), (Says::Undecided, low, high)]
+    fn words_that_a_result_does_not_carry_are_an_error() {
+        // The other server takes more: ours takes less.
+        let found = row("page", Says::Less).found(&results("more")).unwrap();
+        assert_eq!((found.low, found.middle, found.high), (0.4, 0.5, 0.625));
+        assert_eq!((found.ours, found.others, found.pairs), (6.0, 12.0, 15));
+        assert!(row("page", Says::More).found(&results("less")).is_ok());
+        assert!(row("page", Says::Undecided).found(&results("no_difference_shown")).is_ok());
+        for (says, verdict) in
+            [(Says::Less, "less"), (Says::Less, "no_difference_shown"), (Says::Undecided, "more")]
         {
-            assert!(check(says, &ours, &others).unwrap_err().contains("measure more rounds"));
+            let error = row("page", says).found(&results(verdict)).unwrap_err();
+            assert!(error.contains("measure more rounds"), "{error}");
         }
-        // Three rounds that agree by chance decide little, two nothing.
-        assert!(check(Says::Less, &[6.0, 8.0, 5.0], &[9.0, 8.5, 9.0]).is_err());
-        assert!(check(Says::Less, &low[..2], &high[..2]).unwrap_err().contains("too few rounds"));
-    }
-
-    #[test]
-    fn a_round_that_is_void_or_has_one_server_only_is_no_pair() {
-        let mut some = results(&[6.0, 6.1, 6.2], &[9.0, 9.1]);
-        assert_eq!(row(Says::Less).pairs(&some).len(), 2);
-        some["rows"][0]["void"] = json!("502");
-        assert_eq!(row(Says::Less).pairs(&some), [(9.1, 6.1)]);
-        assert!(Row { case: "another".to_owned(), ..row(Says::Less) }.pairs(&some).is_empty());
+        for missing in [
+            row("page", Says::Less).found(&results("unknown")),
+            row("other", Says::Less).found(&results("more")),
+        ] {
+            assert!(missing.unwrap_err().contains("no such figure"));
+        }
     }
 
     #[test]

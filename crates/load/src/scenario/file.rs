@@ -109,7 +109,7 @@ pub struct Case {
     pub name: String,
     /// The requests.
     #[serde(rename = "request")]
-    pub requests: Vec<Ask>,
+    pub requests: Vec<CaseRequest>,
     /// Connections.
     #[serde(default = "connections")]
     pub connections: usize,
@@ -145,7 +145,7 @@ pub struct Case {
 /// A request.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Ask {
+pub struct CaseRequest {
     /// The path, with its query.
     pub path: String,
     /// The method.

@@ -195,7 +195,7 @@ impl Scenario {
             encoding: case.encoding.clone(),
             is_conditional: case.conditional,
         };
-        let requests = case.requests.iter().map(|ask| self.request(ask)).collect::<Result<_, _>>()?;
+        let requests = case.requests.iter().map(|written| self.request(written)).collect::<Result<_, _>>()?;
         Ok(Target { name: server.name.clone(), source: Source::Staged(stage), requests, check })
     }
 
@@ -217,19 +217,23 @@ impl Scenario {
         })
     }
 
-    fn request(&self, ask: &file::Ask) -> Result<Request, ScenarioError> {
-        let usual = if ask.body.is_some() { "POST" } else { "GET" };
-        let method = ask.method.clone().unwrap_or_else(|| usual.to_owned());
-        let url = Url::parse(&format!("http://127.0.0.1:0{}", ask.path));
+    fn request(&self, written: &file::CaseRequest) -> Result<Request, ScenarioError> {
+        let usual = if written.body.is_some() { "POST" } else { "GET" };
+        let method = written.method.clone().unwrap_or_else(|| usual.to_owned());
+        let url = Url::parse(&format!("http://127.0.0.1:0{}", written.path));
         let request = Request {
-            name: format!("{method} {}", ask.path),
+            name: format!("{method} {}", written.path),
             url: url.map_err(|error| self.wrong(error.to_string()))?,
             address: Address::Tcp(([127, 0, 0, 1], 0).into()),
             method,
-            fields: ask.headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
-            body: ask.body.clone().map(String::into_bytes),
-            weight: ask.weight,
-            expect: if ask.status.is_empty() { Expect::Success } else { Expect::Exactly(ask.status.clone()) },
+            fields: written.headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
+            body: written.body.clone().map(String::into_bytes),
+            weight: written.weight,
+            expect: if written.status.is_empty() {
+                Expect::Success
+            } else {
+                Expect::Exactly(written.status.clone())
+            },
         };
         request.field_lines().map_err(|error| self.wrong(format!("{}: {error}", request.name)))?;
         Ok(request)

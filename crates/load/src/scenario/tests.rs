@@ -1,3 +1,5 @@
+//! Reading scenarios: what is taken, what is refused, and what the refusal says. Starts nothing.
+
 use super::*;
 
 fn scenario(text: &str) -> Result<Scenario, ScenarioError> {

@@ -35,11 +35,9 @@ fn result(run: &ScenarioRun) -> String {
     let of = |held: Held| run.bounds.iter().filter(|bound| bound.held == held).count();
     let begin = match (run.bounds.len(), of(Held::Yes), of(Held::No)) {
         (0, ..) => String::new(),
-        (all, held, missed) => format!(
-            "Of {} {held} hold, {missed} are missed, {} are not decided. ",
-            figures::counted(all as u64, "bound"),
-            all - held - missed
-        ),
+        (all, held, missed) => {
+            format!("Bounds: {held} of {all} held, {missed} missed, {} not decided. ", all - held - missed)
+        }
     };
     let rows: Vec<&Row> = run.cases.iter().flat_map(cpu_rows).collect();
     let count = |verdict: Verdict| rows.iter().filter(|row| row.verdict == verdict).count();
@@ -49,8 +47,8 @@ fn result(run: &ScenarioRun) -> String {
         None => format!("{begin}Nothing was measured.{broken_off}"),
         // The rows are those of the other servers divided by the first one's.
         Some(first) => format!(
-            "{begin}{} takes less CPU per request than the other in {} of {}, more in {}; no difference is shown in {}.\
-             {broken_off}",
+            "{begin}CPU per request of {} is less than the other's in {} of {}, more in {}, and no difference is shown in \
+             {}.{broken_off}",
             comparison::target(first),
             count(Verdict::More),
             figures::counted(rows.len() as u64, "comparison"),
@@ -68,7 +66,8 @@ fn cpu_rows(case: &CaseRun) -> impl Iterator<Item = &Row> {
 fn cases(run: &ScenarioRun) -> Table {
     let first = run.cases.iter().find_map(|case| case.comparison.targets.first());
     let first = first.map_or_else(|| "First".to_owned(), |name| comparison::target(name));
-    let caption = format!("CPU per request of each server, and that of {first} divided by it");
+    let caption =
+        format!("CPU per request, and that of {first} divided by it; p99 likewise. Intervals of 99 %");
     let columns = [
         ("Case", false),
         ("Server", false),
@@ -112,9 +111,15 @@ fn ratio(row: &Row) -> Cell {
         Verdict::NotShown | Verdict::Unknown => Tone::Plain,
     };
     match turned.middle.is_finite() {
-        true => Cell::toned(figures::ratio(&turned), tone),
+        true => Cell::toned(short(&turned), tone),
         false => Cell::from(figures::NOTHING),
     }
+}
+
+/// `0.86 (0.80 to 0.92)`: what the numbers are stands above the table.
+fn short(ratio: &Interval) -> String {
+    let number = |value: f64| if value < 0.1 { format!("{value:.3}") } else { format!("{value:.2}") };
+    format!("{} ({} to {})", number(ratio.middle), number(ratio.low), number(ratio.high))
 }
 
 fn shown(value: f64) -> String {
@@ -149,7 +154,7 @@ fn wanted(bound: &BoundResult, run: &ScenarioRun) -> String {
     let case = run.cases.iter().find(|case| case.name == bound.bound.case);
     let first = case.and_then(|case| case.comparison.targets.first());
     let found = match &bound.ratio {
-        Some(ratio) if ratio.middle.is_finite() => figures::ratio(ratio),
+        Some(ratio) if ratio.middle.is_finite() => short(ratio),
         _ => "unknown".to_owned(),
     };
     let limit = match (bound.bound.at_most, bound.bound.at_least) {

@@ -33,6 +33,7 @@ pub fn reports() -> Vec<(&'static str, Report)> {
         ("comparison", report(Findings::Comparison(targets::comparison()))),
         ("arms", report(Findings::Comparison(targets::three_targets()))),
         ("limited_arms", report(Findings::Comparison(targets::limited()))),
+        ("scenario", report(Findings::Scenario(targets::scenario()))),
         ("max", report(Findings::Saturation(saturation()))),
         ("collection", report(Findings::Collection(collection()))),
         ("trial", report(Findings::SideBySide(Box::new(targets::side_by_side())))),

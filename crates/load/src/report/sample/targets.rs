@@ -11,6 +11,7 @@ use crate::compare::{Comparison, Mark, Metric, Row, Sample, Settings};
 use crate::measure::Usage;
 use crate::outcome::Bottleneck;
 use crate::plan::{Pace, Reuse, Timeouts};
+use crate::scenario::{Bound, BoundResult, CaseRun, Figure, Held, ScenarioRun};
 use crate::side_by_side::{Compared, Found, Origin, Route, SideBySide, SkipReason, Skipped};
 use crate::statistics::{Interval, Verdict};
 
@@ -130,6 +131,35 @@ pub(super) fn three_targets() -> Comparison {
         .rows
         .push(Row { test: 2, ..row(Metric::P99, (1840.0, 80.0), (0.043, 0.041, 0.047), Verdict::Less) });
     found
+}
+
+/// Two cases of a scenario, with a bound of each kind of verdict.
+pub(super) fn scenario() -> ScenarioRun {
+    let bound = |against: &str, held: Held, low: f64, high: f64| BoundResult {
+        bound: Bound {
+            case: "page".to_owned(),
+            against: against.to_owned(),
+            figure: Figure::default(),
+            at_most: Some(1.05),
+            at_least: None,
+        },
+        ratio: Some(Interval { low, middle: (low + high) / 2.0, high, confidence: 0.99 }),
+        held,
+    };
+    ScenarioRun {
+        name: "proxy".to_owned(),
+        about: "What it costs to stand before a server".to_owned(),
+        cases: vec![
+            CaseRun { name: "page".to_owned(), comparison: three_targets() },
+            CaseRun { name: "asset".to_owned(), comparison: comparison() },
+        ],
+        bounds: vec![
+            bound("onehop", Held::No, 2.1, 2.5),
+            bound("http://127.0.0.1:8081/", Held::Yes, 0.03, 0.04),
+            bound("onehop", Held::NotDecided, 1.01, 1.1),
+        ],
+        is_broken_off: false,
+    }
 }
 
 /// Two targets, in each sample of which the load was at its own limit.

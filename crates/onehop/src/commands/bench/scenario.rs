@@ -58,7 +58,7 @@ pub(super) fn run(arguments: &RunScenario) -> Result<(), Failure> {
 }
 
 fn list(scenario: &Scenario) -> Result<(), Failure> {
-    let names = |names: Vec<&str>| names.join(" ");
+    let names = |names: Vec<&str>| names.join(", ");
     let text = format!(
         "{}\n\nservers: {}\ncases:   {}\n",
         scenario.file.about,
