@@ -32,6 +32,7 @@ const CI: &[&str] = &[
     "fuzz",
     "bench-files",
     "bench-handlers",
+    "bench-mixed",
     "bench-proxy",
     "bench-proxy-shared",
     "bench-overload",

@@ -41,7 +41,7 @@ Commands:
                   --write            make them anew
   bench SCENARIO  Run benchmarks/SCENARIO with `onehop bench run`, whose options it takes (--cases, --servers,
                   --rounds, --until-decided, --html FILE, --list), and keep its result. Installs what it needs.
-                  files, handlers, proxy, proxy-shared: CPU per request, rate, latency, memory, first answer.
+                  files, handlers, mixed, proxy, proxy-shared: CPU per request, rate, latency, memory, first answer.
                   --smoke            one short round, to see that it works
   bench overload  An application that is asked up to ten times of what it can answer, behind limiters of
                   onehop, of nginx and of its own: goodput, p99, refusals, and the time until all is

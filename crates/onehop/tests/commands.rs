@@ -131,6 +131,19 @@ fn words_of_other_servers_get_the_next_step() {
 }
 
 #[test]
+fn what_a_file_of_another_server_says_gets_the_next_step() {
+    for (written, next_step) in [
+        ("server {\n\tlisten 80;\n}\n", "this looks like nginx"),
+        (":8080 {\n\tapp /api/* /ws ./server.js\n}\n", "`@paths path /api/* /ws`"),
+    ] {
+        let folder = Folder::with(&[("Onehopfile", written), ("server.js", "")]);
+        let finished = Program::new(["validate"]).inside(folder.path()).finish();
+        assert_eq!(finished.code, Some(1), "{written}: {}", finished.stderr);
+        assert!(finished.stderr.contains(next_step), "{written}: {}", finished.stderr);
+    }
+}
+
+#[test]
 fn wrong_usage_ends_with_2() {
     for arguments in [
         &[][..],

@@ -306,3 +306,27 @@ fn with_several_instances_the_error_lists_them_and_how_to_choose() {
         assert_eq!(user.run(&words, user.session.path()).code, Some(0), "{}", listed.stderr);
     }
 }
+
+#[test]
+fn a_server_that_is_measured_hears_when_the_load_begins_and_ends() {
+    let folder = Folder::with(&[("index.html", "a page")]);
+    let runtime = Folder::new();
+    let start = |port: &str| {
+        let words = ["serve", &folder.path().display().to_string(), "--listen", port, "--log", "json"]
+            .map(str::to_owned);
+        Program::new(words).with_env("XDG_RUNTIME_DIR", runtime.path()).serve()
+    };
+    let (measured, other) = (start("127.0.0.1:0"), start("127.0.0.2:0"));
+    let url = format!("http://{}/", measured.address);
+    let finished = Program::new(["bench", &url, "-n", "10", "-c", "1", "--quiet"])
+        .with_env("XDG_RUNTIME_DIR", runtime.path())
+        .finish();
+    assert_eq!(finished.code, Some(0), "{}", finished.stderr);
+    measured.process.wait_for_event("load_began");
+    measured.process.wait_for_event("load_ended");
+    assert!(
+        other.process.events().iter().all(|event| event["event"] != "load_began"),
+        "{:?}",
+        other.process.events()
+    );
+}

@@ -455,6 +455,33 @@ fn a_program_whose_child_listens_is_reached() {
     assert_eq!(answer(&onehop, "/page.txt"), (1, "page".to_owned()));
 }
 
+#[test]
+fn a_program_that_listens_on_both_is_asked_over_its_unix_socket() {
+    // Python says on which of the two it was asked. Both begin to listen within microseconds, the socket first.
+    let serve = "import http.server, os, socketserver, threading\n\
+        class On(http.server.BaseHTTPRequestHandler):\n\
+        \tdef do_GET(self):\n\
+        \t\tname = b'socket' if isinstance(self.server, Unix) else b'port'\n\
+        \t\tself.send_response(200)\n\t\tself.send_header('Content-Length', str(len(name)))\n\
+        \t\tself.end_headers()\n\t\tself.wfile.write(name)\n\
+        \tdef address_string(self):\n\t\treturn ''\n\
+        class Unix(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):\n\tpass\n\
+        port = http.server.ThreadingHTTPServer(('127.0.0.1', int(os.environ['PORT'])), On, False)\n\
+        unix = Unix(os.environ['ONEHOP_SOCKET'], On, False)\n\
+        port.server_bind()\n\
+        unix.server_bind()\n\
+        unix.server_activate()\n\
+        port.server_activate()\n\
+        threading.Thread(target=port.serve_forever, daemon=True).start()\n\
+        unix.serve_forever()\n";
+    let folder = Folder::with(&[("serve.py", serve)]);
+    let text = "{\n\tadmin off\n}\nhttp://127.0.0.1:0 {\n\tbind 127.0.0.1\n\tapp {\n\t\tname api\n\t\tcommand python3 serve.py\n\t}\n}\n";
+    folder.write("Onehopfile", text);
+    let onehop = start(&folder, &[]);
+    let answer = Client::connect(&onehop.address).get("/");
+    assert_eq!((answer.status, answer.text()), (200, "socket"), "over the socket");
+}
+
 /// Child processes of a process whose command line has this word.
 fn children(parent: u32, word: &str) -> Vec<i32> {
     let is_it = |pid: &i32| {

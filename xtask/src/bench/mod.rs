@@ -32,8 +32,11 @@ use crate::ground::WrongUsage;
 use crate::steps::{command, quiet};
 use crate::{Outcome, ground};
 
+/// Takes the words behind its name.
+type Measurement = fn(&[&str]) -> Outcome;
+
 /// The measurements that are no scenarios.
-const OTHERS: &[(&str, fn(&[&str]) -> Outcome)] = &[
+const OTHERS: &[(&str, Measurement)] = &[
     ("distance", distance::run),
     ("idle", idle::run),
     ("instructions", instructions::run),

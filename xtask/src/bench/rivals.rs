@@ -72,8 +72,8 @@ pub(super) fn start(name: &str, environment: &[(&str, &str)]) -> Outcome<Running
     let cores = Cores::Apart.of_server();
     let staged =
         stage(name, environment)?.set(&cores, Timeouts::default(), &|| false)?.ok_or("broken off")?;
-    let words = staged.start.words.iter().skip_while(|word| *word != "--control");
-    let control = words.skip(1).next().cloned();
+    let mut words = staged.start.words.iter().skip_while(|word| *word != "--control");
+    let control = words.nth(1).cloned();
     Ok(Running { server: Server::start(&staged.start, &cores)?, control, _staged: staged })
 }
 

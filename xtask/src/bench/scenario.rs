@@ -88,10 +88,10 @@ fn shorten(found: &mut Value) {
     let cases = found["scenario"]["cases"].as_array_mut().into_iter().flatten();
     for sample in cases.flat_map(|case| case["comparison"]["samples"].as_array_mut().into_iter().flatten()) {
         let Some(run) = sample["run"].as_object_mut() else { continue };
-        run.retain(|name, _| !["slices", "by_request", "generator"].contains(&name.as_str()));
+        run.retain(|name, _| !["slices", "by_request", "generator", "omitted"].contains(&name.as_str()));
         for latency in ["latency", "latency_from_sending", "latency_of_unexpected"] {
             if let Some(latency) = run.get_mut("total").and_then(|total| total[latency].as_object_mut()) {
-                latency.retain(|_, figure| !figure.is_array());
+                latency.retain(|_, figure| !figure.is_array() && !figure.is_object());
             }
         }
     }

@@ -43,9 +43,20 @@ pub(super) fn build(architecture: Architecture, release: &Release) -> Outcome<Pa
         .map(|(from, to)| format!("--remap-path-prefix={from}={to}"));
     cargo.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
     cargo.env("SOURCE_DATE_EPOCH", release.epoch.to_string());
+    cargo.envs(allocator_settings(architecture));
     cargo.env("CARGO_TARGET_DIR", ground::target());
     shown(&mut cargo)?;
     Ok(ground::target().join(&triple).join(profile).join("onehop"))
+}
+
+/// How jemalloc is built in. What is free for a second goes back to the system, at once and not in two steps: by default it
+/// stays for ten. Pages of 64-bit ARM have up to 64 KiB, which has to be known when it is compiled.
+fn allocator_settings(architecture: Architecture) -> Vec<(&'static str, &'static str)> {
+    let mut settings = vec![("JEMALLOC_SYS_WITH_MALLOC_CONF", "dirty_decay_ms:1000,muzzy_decay_ms:0")];
+    if architecture == Architecture::Aarch64 {
+        settings.push(("JEMALLOC_SYS_WITH_LG_PAGE", "16"));
+    }
+    settings
 }
 
 /// The folder with zig's programs, made if it is missing or holds other versions.

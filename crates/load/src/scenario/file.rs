@@ -115,6 +115,8 @@ pub struct Case {
     pub connections: usize,
     /// Requests per second, whether or not they are answered; without it each connection asks as fast as it is answered.
     pub rate: Option<f64>,
+    /// The same as a share of the highest rate that the slowest server was just seen to answer.
+    pub share_of_capacity: Option<f64>,
     /// A connection for each request.
     #[serde(default)]
     pub new_connections: bool,
@@ -280,6 +282,12 @@ impl Case {
         }
         if self.rate.is_some_and(|rate| !(rate > 0.0 && rate.is_finite())) {
             return Err("`rate` is a number of requests per second above 0".to_owned());
+        }
+        if self.share_of_capacity.is_some_and(|share| !(0.0..=10.0).contains(&share) || share == 0.0) {
+            return Err("`share_of_capacity` is above 0 and at most 10: 0.6 for 60 %".to_owned());
+        }
+        if self.rate.is_some() && self.share_of_capacity.is_some() {
+            return Err("say either `rate` or `share_of_capacity`".to_owned());
         }
         match self.requests.iter().find(|request| !request.path.starts_with('/')) {
             Some(request) => Err(format!("the path `{}` has to begin with /", request.path)),

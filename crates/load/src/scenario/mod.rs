@@ -17,6 +17,7 @@ use crate::measure::{self, Behind, Stage, Start};
 use crate::plan::{Arrivals, Expect, Pace, Phase, Request, Reuse, Spacing};
 use crate::progress::Observer;
 use crate::shell_words;
+use crate::statistics;
 use crate::url::{Address, Url};
 
 mod bounds;
@@ -24,6 +25,9 @@ mod file;
 
 pub use bounds::{BoundResult, Held};
 pub use file::{Bound, Case, Cores, FIGURES, Figure, File};
+
+/// Rounds that show what servers can answer, before a share of that is asked.
+const CAPACITY_ROUNDS: usize = 3;
 
 /// What a scenario's file is called.
 pub const FILE_NAME: &str = "scenario.toml";
@@ -76,6 +80,8 @@ pub struct ScenarioRun {
 pub struct CaseRun {
     /// Its name.
     pub name: String,
+    /// What was asked, in the order of a run's tallies.
+    pub requests: Vec<String>,
     /// The first server beside each other one.
     pub comparison: Comparison,
 }
@@ -120,7 +126,7 @@ pub enum ScenarioError {
         /// The case.
         case: String,
         /// Why.
-        source: CompareError,
+        source: Box<CompareError>,
     },
 }
 
@@ -314,9 +320,18 @@ pub fn run(
         let targets = scenario.targets(case, choice)?;
         let mut observer =
             Named { name: format!("{} ({} of {count})", case.name, place + 1), inner: observer };
-        let comparison = compare::compare(&targets, &settings, &mut observer)
-            .map_err(|source| ScenarioError::Case { case: case.name.clone(), source })?;
-        cases.push(CaseRun { name: case.name.clone(), comparison });
+        let failed = |source| ScenarioError::Case { case: case.name.clone(), source: Box::new(source) };
+        let settings = match case.share_of_capacity {
+            None => settings,
+            Some(share) => {
+                let rate = share * capacity(&targets, &settings, &mut observer).map_err(failed)?;
+                Settings { pace: open(rate, settings.time, case.connections), ..settings }
+            }
+        };
+        let comparison = compare::compare(&targets, &settings, &mut observer).map_err(failed)?;
+        let requests =
+            targets.first().map(|target| target.requests.iter().map(|one| one.name.clone()).collect());
+        cases.push(CaseRun { name: case.name.clone(), requests: requests.unwrap_or_default(), comparison });
     }
     let bounds = bounds::judge(&scenario.file.bounds, &cases);
     let (name, about) = (scenario.name.clone(), scenario.file.about.clone());
@@ -360,14 +375,30 @@ impl Observer for Named<'_> {
 fn pace(case: &Case, time: Duration) -> Pace {
     match case.rate {
         None => Pace::Closed { connections: case.connections, think: Duration::ZERO },
-        Some(rate) => Pace::Open {
-            connections: case.connections,
-            arrivals: Arrivals {
-                spacing: Spacing::Poisson,
-                phases: vec![Phase { from: rate, to: rate, length: time }],
-            },
-        },
+        Some(rate) => open(rate, time, case.connections),
     }
+}
+
+fn open(rate: f64, time: Duration, connections: usize) -> Pace {
+    let phases = vec![Phase { from: rate, to: rate, length: time }];
+    Pace::Open { connections, arrivals: Arrivals { spacing: Spacing::Poisson, phases } }
+}
+
+/// The rate of the slowest of them as fast as it answers, the median of some rounds.
+fn capacity(
+    targets: &[Target],
+    settings: &Settings,
+    observer: &mut dyn Observer,
+) -> Result<f64, CompareError> {
+    let settings = Settings { rounds: CAPACITY_ROUNDS, until_decided: false, idle: None, ..settings.clone() };
+    let found = compare::compare(targets, &settings, observer)?;
+    let rate = |target: usize| {
+        let own = found.samples.iter().filter(|sample| sample.target == target);
+        statistics::median(&own.map(|sample| sample.run.rate()).collect::<Vec<f64>>())
+    };
+    let slowest = (0..targets.len()).map(rate).fold(f64::INFINITY, f64::min);
+    // Interrupted before the first answer: the comparison that follows ends at once.
+    Ok(if slowest.is_finite() && slowest > 0.0 { slowest } else { 1.0 })
 }
 
 fn is_in_path(program: &str) -> bool {

@@ -68,3 +68,38 @@ fn a_place_without_a_scenario_is_named() {
     let error = Scenario::read(Path::new("/nowhere")).unwrap_err().to_string();
     assert!(error.contains("/nowhere") && error.contains("bench init"), "{error}");
 }
+
+/// The keys that a table may have, as the reader says them.
+fn known(text: &str) -> BTreeSet<String> {
+    let error = scenario(text).unwrap_err().to_string();
+    let names = error.split("expected").nth(1).unwrap_or_else(|| panic!("{error}"));
+    names.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+#[test]
+fn the_schema_has_the_keys_that_are_read() {
+    let schema: serde_json::Value =
+        serde_json::from_str(include_str!("../../../../docs/scenario.schema.json")).unwrap();
+    let properties = |path: &str| {
+        let table = schema.pointer(path).unwrap_or_else(|| panic!("no {path}"));
+        let keys = table["properties"].as_object().unwrap().keys();
+        keys.cloned().collect::<BTreeSet<String>>()
+    };
+    for (path, text) in [
+        ("", "colour = 1\n".to_owned()),
+        ("/properties/server/items", "about = \"x\"\n[[server]]\ncolour = 1\n".to_owned()),
+        ("/properties/behind/items", "about = \"x\"\n[[behind]]\ncolour = 1\n".to_owned()),
+        ("/properties/case/items", format!("{TWO}[[case]]\ncolour = 1\n")),
+        (
+            "/properties/case/items/properties/request/items",
+            format!("{TWO}[[case]]\nname = \"x\"\nrequest = [{{ colour = 1 }}]\n"),
+        ),
+        ("/properties/bound/items", format!("{TWO}[[bound]]\ncolour = 1\n")),
+    ] {
+        assert_eq!(properties(path), known(&text), "{path}");
+    }
+    let figures: BTreeSet<&str> = FIGURES.iter().map(|(name, _)| *name).collect();
+    let in_schema =
+        schema["properties"]["bound"]["items"]["properties"]["figure"]["enum"].as_array().unwrap();
+    assert_eq!(in_schema.iter().filter_map(serde_json::Value::as_str).collect::<BTreeSet<_>>(), figures);
+}

@@ -33,6 +33,8 @@ fn value(event: &Event) -> Value {
             "event": "compressed", "root": text(root), "compressed_bytes": compressed_bytes,
             "took_ms": milliseconds(*took),
         }),
+        Event::LoadBegan => json!({"event": "load_began"}),
+        Event::LoadEnded => json!({"event": "load_ended"}),
         Event::Listening { url, address } => json!({"event": "listening", "address": address, "url": url}),
         Event::AdminListening { address, instead_of } => json!({
             "event": "admin_listening", "address": address, "metrics": format!("http://{address}/metrics"),

@@ -88,6 +88,8 @@ fn line_of(event: &Event) -> Option<String> {
             bytes(*compressed_bytes),
             duration(*took)
         ),
+        Event::LoadBegan => "  load       onehop bench begins to measure this server".to_owned(),
+        Event::LoadEnded => "  load       onehop bench has measured this server".to_owned(),
         Event::Listening { url, address } => {
             let everywhere = address.starts_with("[::]:") || address.starts_with("0.0.0.0:");
             let whom = if everywhere { " (every interface)" } else { "" };

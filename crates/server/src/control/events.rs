@@ -51,6 +51,10 @@ pub enum Event {
         /// How long it took.
         took: Duration,
     },
+    /// A load tool says that it begins to measure this server.
+    LoadBegan,
+    /// The same has ended.
+    LoadEnded,
     /// A listener is bound.
     Listening {
         /// `http://127.0.0.1:8080`, or `unix//run/onehop.sock`.

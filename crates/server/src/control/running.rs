@@ -458,6 +458,10 @@ impl Api for Inner {
         self.cores.stop(grace);
     }
 
+    fn mark_load(&self, begins: bool) {
+        (self.events)(if begins { Event::LoadBegan } else { Event::LoadEnded });
+    }
+
     fn metrics(&self) -> String {
         let (limiters, rate_limiters) = {
             let current = self.publisher.current();

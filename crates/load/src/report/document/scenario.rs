@@ -4,7 +4,8 @@
 
 use super::comparison;
 use super::{Cell, Column, Document, Table, Tone};
-use crate::compare::{Metric, Row};
+use crate::compare::{Metric, Row, Sample};
+use crate::latency::Latencies;
 use crate::report::figures;
 use crate::scenario::{BoundResult, CaseRun, Held, ScenarioRun};
 use crate::statistics::{Interval, Verdict};
@@ -25,6 +26,7 @@ pub(super) fn write(run: &ScenarioRun, document: &mut Document) {
         document.paragraph(comparison::how(&case.comparison.settings));
         comparison::figures(&case.comparison, false, document);
         comparison::spread("Latency of all unmarked samples together", &case.comparison, document);
+        document.table(each_request(case));
         comparison::marked(&case.comparison, document);
     }
     document.caveats(run.caveats());
@@ -119,6 +121,9 @@ fn ratio(row: &Row) -> Cell {
 /// `0.86 (0.80 to 0.92)`: what the numbers are stands above the table.
 fn short(ratio: &Interval) -> String {
     let number = |value: f64| if value < 0.1 { format!("{value:.3}") } else { format!("{value:.2}") };
+    if !(ratio.low > 0.0 && ratio.high.is_finite()) {
+        return format!("{}, too few rounds", number(ratio.middle));
+    }
     format!("{} ({} to {})", number(ratio.middle), number(ratio.low), number(ratio.high))
 }
 
@@ -128,6 +133,33 @@ fn shown(value: f64) -> String {
     } else {
         figures::NOTHING.to_owned()
     }
+}
+
+/// The latencies of each request, where several are asked: one that is slow hides among the others.
+fn each_request(case: &CaseRun) -> Table {
+    let columns = ["p50", "p99", "max"];
+    let mut table =
+        Table::of_figures("Latency of each request, unmarked samples together", "Request", &columns);
+    if case.requests.len() < 2 {
+        return table;
+    }
+    for (place, request) in case.requests.iter().enumerate() {
+        for (target, server) in case.comparison.targets.iter().enumerate() {
+            let mut all = Latencies::new();
+            let is_own = |sample: &&Sample| sample.target == target && sample.marks.is_empty();
+            let tallies = case.comparison.samples.iter().filter(is_own);
+            tallies
+                .filter_map(|sample| sample.run.by_request.get(place))
+                .for_each(|one| all.merge(&one.latency));
+            let name = format!("{}, {}", figures::named(request), comparison::target(server));
+            let figures = [all.at(0.5), all.at(0.99), all.max()].map(|took| match all.is_empty() {
+                true => figures::NOTHING.to_owned(),
+                false => figures::duration(took),
+            });
+            table.row(std::iter::once(name).chain(figures).map(Cell::from));
+        }
+    }
+    table
 }
 
 fn bounds(run: &ScenarioRun) -> Table {

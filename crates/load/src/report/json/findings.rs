@@ -61,7 +61,7 @@ fn scenario(found: &ScenarioRun) -> Value {
     let cases = found
         .cases
         .iter()
-        .map(|case| json!({ "name": case.name, "comparison": comparison(&case.comparison) }));
+        .map(|case| json!({ "name": case.name, "requests": hidden(&case.requests), "comparison": comparison(&case.comparison) }));
     let bounds = found.bounds.iter().map(|one| {
         let ratio = one.ratio.as_ref();
         json!({

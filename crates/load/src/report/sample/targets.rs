@@ -150,8 +150,16 @@ pub(super) fn scenario() -> ScenarioRun {
         name: "proxy".to_owned(),
         about: "What it costs to stand before a server".to_owned(),
         cases: vec![
-            CaseRun { name: "page".to_owned(), comparison: three_targets() },
-            CaseRun { name: "asset".to_owned(), comparison: comparison() },
+            CaseRun {
+                name: "page".to_owned(),
+                requests: vec!["GET /".to_owned()],
+                comparison: three_targets(),
+            },
+            CaseRun {
+                name: "asset".to_owned(),
+                requests: vec!["GET /a".to_owned(), "GET /b".to_owned()],
+                comparison: comparison(),
+            },
         ],
         bounds: vec![
             bound("onehop", Held::No, 2.1, 2.5),

@@ -8,6 +8,7 @@ use onehop_load::measure;
 use onehop_load::plan::{Pace, Reuse, Timeouts};
 use onehop_load::report::Findings;
 
+use super::marks::Marks;
 use super::requests::{self, Form};
 use super::session::Session;
 use super::{load, targets};
@@ -27,8 +28,11 @@ pub(super) fn compare(arguments: &Compare) -> Result<(), Failure> {
         prepare(target, arguments, &mut session)?;
     }
     announce(&session, &settings, targets.len());
+    let running = targets.iter().filter(|target| matches!(target.source, Source::Running));
+    let marks = Marks::begin(running.flat_map(|target| &target.requests).map(|request| &request.address));
     let comparison = compare::compare(&targets, &settings, &mut session)
         .map_err(|error| Failure::failed(error.to_string()))?;
+    drop(marks);
     let nothing = match session.is_interrupted() {
         false => nothing_good(&comparison).map(|target| format!("{target} gave not one good answer")),
         // An arm that was hardly asked is not to blame for having answered nothing.

@@ -10,6 +10,7 @@ use onehop_load::quantity::Rates;
 use onehop_load::repeat;
 use onehop_load::report::{self, Findings};
 
+use super::marks::Marks;
 use super::requests::{self, Form};
 use super::session::Session;
 use crate::arguments::{Load, Shape};
@@ -54,6 +55,7 @@ pub(super) fn measure(
     runs: usize,
 ) -> Result<Vec<report::Load>, Failure> {
     announce(session, plans, runs);
+    let _marks = Marks::begin(plans.iter().flat_map(|plan| &plan.requests).map(|request| &request.address));
     let mut loads: Vec<report::Load> = plans
         .iter()
         .map(|plan| report::Load { plan: plan.clone(), runs: Vec::new(), disagreements: Vec::new() })

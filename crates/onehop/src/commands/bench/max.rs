@@ -6,6 +6,7 @@ use onehop_load::report::Findings;
 use onehop_load::saturation::{self, Limit};
 
 use super::load;
+use super::marks::Marks;
 use super::requests::{self, Form};
 use super::session::Session;
 use crate::arguments::Max;
@@ -38,8 +39,10 @@ pub(super) fn max(arguments: &Max) -> Result<(), Failure> {
         warm_up: plan.warm_up,
         ..saturation::Settings::default()
     };
+    let marks = Marks::begin(plan.requests.iter().map(|request| &request.address));
     let found = saturation::search(&plan, limit, &settings, &mut session)
         .map_err(|error| Failure::failed(error.to_string()))?;
+    drop(marks);
     let best = found.best;
     session.tell(Findings::Saturation(found))?;
     best.map(drop).map_err(|why| {

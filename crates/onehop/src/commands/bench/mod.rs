@@ -8,6 +8,7 @@ mod collection;
 mod compare;
 mod foreign;
 mod load;
+mod marks;
 mod max;
 mod output;
 mod requests;

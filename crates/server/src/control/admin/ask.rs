@@ -32,6 +32,11 @@ pub(super) enum Ask {
         /// How many it is to have.
         wanted: Option<usize>,
     },
+    /// `POST /marks/load/begin` and `POST /marks/load/end`: a load tool says when it measures this server
+    Mark {
+        /// It begins.
+        begins: bool,
+    },
     /// `GET /metrics`
     Metrics,
     /// `GET /healthz`
@@ -63,6 +68,8 @@ pub(super) fn read(door: Door, method: &[u8], path: &[u8], host: Option<&[u8]>) 
         (Door::Control, b"/reload") => (Ask::Reload(Restart::Changed), "POST"),
         (Door::Control, b"/restart") => (Ask::Reload(Restart::All), "POST"),
         (Door::Control, b"/stop") => (Ask::Stop, "POST"),
+        (Door::Control, b"/marks/load/begin") => (Ask::Mark { begins: true }, "POST"),
+        (Door::Control, b"/marks/load/end") => (Ask::Mark { begins: false }, "POST"),
         (_, b"/metrics") => (Ask::Metrics, "GET"),
         (_, b"/healthz") => (Ask::Health, "GET"),
         (Door::Control, path) => match workers(path) {
@@ -131,6 +138,9 @@ mod tests {
             (Door::Control, "POST", "/reload", Ask::Reload(Restart::Changed)),
             (Door::Control, "POST", "/restart", Ask::Reload(Restart::All)),
             (Door::Control, "GET", "/reload", Ask::Refused(Refused::Method("POST"))),
+            (Door::Control, "POST", "/marks/load/begin", Ask::Mark { begins: true }),
+            (Door::Control, "POST", "/marks/load/end", Ask::Mark { begins: false }),
+            (ADMIN, "POST", "/marks/load/begin", Ask::Refused(Refused::NotFound)),
             (Door::Control, "HEAD", "/stop", Ask::Refused(Refused::Method("POST"))),
             (Door::Control, "GET", "/metrics", Ask::Metrics),
             (Door::Control, "GET", "/healthz", Ask::Health),

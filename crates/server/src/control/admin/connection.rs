@@ -212,6 +212,10 @@ async fn carry_out(asked: Ask, api: &Arc<dyn Api>) -> Reply {
             Some(Err(reason)) => Reply::error(422, &reason),
             None => Reply::lost(),
         },
+        Ask::Mark { begins } => match call(api, move |api| api.mark_load(begins)).await {
+            Some(()) => Reply::json(200, &json!({ "marked": true })),
+            None => Reply::lost(),
+        },
         Ask::Stop => Reply::json(202, &json!({ "stopping": true })),
         Ask::Refused(Refused::NotFound) => {
             Reply::error(404, "there is no such path here; see docs/control-api.md")

@@ -47,6 +47,9 @@ pub trait Api: Send + Sync {
     /// Begins to stop; returns at once.
     fn stop(&self);
 
+    /// A load tool begins or ends to measure this server.
+    fn mark_load(&self, begins: bool);
+
     /// All metrics as Prometheus text.
     fn metrics(&self) -> String;
 }

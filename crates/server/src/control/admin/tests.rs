@@ -67,6 +67,8 @@ impl Api for Remembering {
         })
     }
 
+    fn mark_load(&self, _: bool) {}
+
     fn reload(&self, _: crate::control::Restart) -> Result<ReloadSummary, String> {
         if let Some(gate) = self.gate.lock().expect("no panic").take() {
             gate.recv_timeout(PATIENCE).expect("the gate opens");
