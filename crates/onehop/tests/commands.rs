@@ -138,7 +138,7 @@ fn what_a_file_of_another_server_says_gets_the_next_step() {
     ] {
         let folder = Folder::with(&[("Onehopfile", written), ("server.js", "")]);
         let finished = Program::new(["validate"]).inside(folder.path()).finish();
-        assert_eq!(finished.code, Some(1), "{written}: {}", finished.stderr);
+        assert_eq!(finished.code, Some(2), "{written}: {}", finished.stderr);
         assert!(finished.stderr.contains(next_step), "{written}: {}", finished.stderr);
     }
 }
