@@ -1,4 +1,4 @@
-// What every server of `cargo xtask bench app` does for an answer, whatever stands in front of it: the
+// What every server of `cargo xtask bench handlers` does for an answer, whatever stands in front of it: the
 // same values, the same bytes, the same CPU work. A server's own file only says how they are sent.
 
 /** The content type of every JSON answer, spelled as Fastify spells it. */

@@ -1,5 +1,5 @@
 // Hono on Node's HTTP server by its adapter. (onehop would call the application itself, if it were the
-// default export: that is measured by `cargo xtask bench app`.)
+// default export: handler.mjs is one.)
 
 import { createAdaptorServer } from "@hono/node-server";
 import { Hono } from "hono";

@@ -16,6 +16,28 @@ pub fn words(text: &str) -> Result<Vec<String>, String> {
     split(text)
 }
 
+/// `NODE_ENV=production node server.js`: what stands before the program, as a shell takes it.
+pub fn variables(command: &str) -> (Vec<(String, String)>, &str) {
+    let (mut variables, mut rest) = (Vec::new(), command);
+    loop {
+        let (word, after) = rest.split_once(' ').unwrap_or((rest, ""));
+        match word.split_once('=') {
+            // With quotes or expansions in it, the shell that then runs it (or nobody) takes it apart.
+            Some((name, value)) if is_variable(name) && !value.contains(['\'', '"', '\\', '$', '`']) => {
+                variables.push((name.to_owned(), value.to_owned()));
+                rest = after.trim_start();
+            }
+            _ => return (variables, rest),
+        }
+    }
+}
+
+/// Whether a text is the name of a variable as servers take them, in capitals: `PORT`, and no option and no path.
+pub fn is_variable(text: &str) -> bool {
+    let letter = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
+    text.bytes().all(letter) && text.bytes().next().is_some_and(|first| !first.is_ascii_digit())
+}
+
 fn split(text: &str) -> Result<Vec<String>, String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;

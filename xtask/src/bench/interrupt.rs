@@ -39,7 +39,7 @@ impl Observer for Interruptible {
 }
 
 /// Runs a measurement that a signal ends together with its servers.
-pub(crate) fn watched(measure: fn(&[&str]) -> Outcome, words: &[&str]) -> Outcome {
+pub(crate) fn watched(measure: impl FnOnce(&[&str]) -> Outcome, words: &[&str]) -> Outcome {
     let mut outcome = Ok(());
     LISTENS.call_once(|| outcome = listen());
     outcome?;

@@ -64,6 +64,6 @@ pub(crate) fn run(name: &str, words: &[&str]) -> Outcome {
     }
     match other {
         Some((_, other)) => interrupt::watched(*other, words),
-        None => scenario::run(name, words),
+        None => interrupt::watched(|words| scenario::run(name, words), words),
     }
 }

@@ -41,11 +41,13 @@ pub(super) fn run(name: &str, words: &[&str]) -> Outcome {
     }
     let scenario = Scenario::read(&folder)?;
     let programs = ground::target_folder("bench/programs")?;
-    for program in scenario.programs(&Choice::default()) {
-        provide(&program, &programs)?;
+    for program in scenario.programs(&Choice::default())?.iter().chain(&scenario.file.needs) {
+        provide(program, &programs)?;
     }
     rivals::make_site()?;
     let results = ground::target_folder("bench/results")?.join(format!("{name}.json"));
+    // What an earlier run left is no result of this one.
+    let _ = std::fs::remove_file(&results);
     let mut tool = command(ground::program(), &["bench", "run"]);
     tool.arg(&folder).args(&words).arg("--json").arg(&results).current_dir(ground::root());
     let path = std::env::var("PATH").unwrap_or_default();
@@ -54,7 +56,7 @@ pub(super) fn run(name: &str, words: &[&str]) -> Outcome {
     install::raise_descriptor_limit();
     let measured = shown(&mut tool);
     interrupt::check()?;
-    if words.contains(&"--list") {
+    if !results.exists() {
         return measured;
     }
     let mut found: Value = serde_json::from_str(&std::fs::read_to_string(&results)?)?;

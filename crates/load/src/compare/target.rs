@@ -42,7 +42,7 @@ struct Running {
     requests: Vec<Request>,
     server: Option<Server>,
     /// Ends after the server.
-    _staged: Option<Staged>,
+    staged: Option<Staged>,
     cold_start: Option<Duration>,
 }
 
@@ -53,6 +53,9 @@ impl Turn<'_> {
         let outcome = self.measure(&mut running);
         if let Some(server) = &running.server {
             self.stop(server);
+        }
+        if let Some(staged) = &running.staged {
+            staged.stop_hurried_by(&|| self.observer.is_interrupted());
         }
         outcome
     }
@@ -107,7 +110,7 @@ impl Turn<'_> {
         match &self.target.source {
             Source::Running => {
                 let requests = self.target.requests.clone();
-                Ok(Some(Running { requests, server: None, _staged: None, cold_start: None }))
+                Ok(Some(Running { requests, server: None, staged: None, cold_start: None }))
             }
             Source::Command(start) => self.launch(start, None),
             Source::Staged(stage) => {
@@ -135,12 +138,9 @@ impl Turn<'_> {
         let response = measure::wait_until_ready_unless(&server, first, timeouts, within, &is_broken_off);
         let cold_start = server.started_at().elapsed();
         match response {
-            Ok(Some(_)) => Ok(Some(Running {
-                requests,
-                server: Some(server),
-                _staged: staged,
-                cold_start: Some(cold_start),
-            })),
+            Ok(Some(_)) => {
+                Ok(Some(Running { requests, server: Some(server), staged, cold_start: Some(cold_start) }))
+            }
             Ok(None) => {
                 self.stop(&server);
                 Ok(None)

@@ -45,8 +45,17 @@ pub struct Behind {
 pub struct Staged {
     /// How it is started.
     pub start: Start,
-    _behind: Vec<Server>,
+    behind: Vec<Server>,
     _work: TempDir,
+}
+
+impl Staged {
+    /// Ends what is behind; what is still there 300 ms after `is_hurried` says so is killed.
+    pub fn stop_hurried_by(&self, is_hurried: &dyn Fn() -> bool) {
+        for server in &self.behind {
+            server.stop_hurried_by(is_hurried);
+        }
+    }
 }
 
 /// Names in braces and what stands for them.
@@ -95,7 +104,7 @@ impl Stage {
             names.fill_in(file, work.path())?;
         }
         let start = Start { behind: weighed, ..names.filled_start(&self.start, Some(own)) };
-        Ok(Some(Staged { start, _behind: behind, _work: work }))
+        Ok(Some(Staged { start, behind, _work: work }))
     }
 }
 
@@ -108,10 +117,21 @@ impl Names {
         self.0.iter().fold(text.to_owned(), |text, (name, value)| text.replace(name, value))
     }
 
+    /// The text that a shell gets has its values quoted: a folder with a blank in its name stays one word.
+    fn filled_words(&self, words: &[String]) -> Vec<String> {
+        let quoted = || Names(self.0.iter().map(|(name, value)| (name.clone(), quote(value))).collect());
+        match words {
+            [shell, option, text] if shell == "sh" && option == "-c" => {
+                vec![shell.clone(), option.clone(), quoted().filled(text)]
+            }
+            words => words.iter().map(|word| self.filled(word)).collect(),
+        }
+    }
+
     fn filled_start(&self, start: &Start, port: Option<u16>) -> Start {
         let environment = start.environment.iter().map(|(name, value)| (name.clone(), self.filled(value)));
         Start {
-            words: start.words.iter().map(|word| self.filled(word)).collect(),
+            words: self.filled_words(&start.words),
             environment: environment.collect(),
             port,
             ..start.clone()
@@ -132,6 +152,12 @@ impl Names {
         self.set(&name, written.display().to_string());
         Ok(())
     }
+}
+
+/// As one word of a shell (POSIX, Shell Command Language, section 2.2.2); plain words stay as they are.
+fn quote(value: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-:".contains(letter);
+    if value.chars().all(is_plain) { value.to_owned() } else { format!("'{}'", value.replace('\'', "'\\''")) }
 }
 
 /// What is asked until a server behind answers: it may not know `/`.
@@ -183,6 +209,16 @@ mod tests {
         let work = PathBuf::from(work);
         drop(staged);
         assert!(!work.exists(), "what is made for a start goes with it");
+    }
+
+    #[test]
+    fn a_shell_gets_a_value_as_one_word() {
+        let mut names = Names(BTreeMap::new());
+        names.set("folder", "/srv/it's mine".to_owned());
+        names.set("port", "8080".to_owned());
+        let words = ["sh", "-c", "cd {folder} && ./serve {port}"].map(str::to_owned);
+        assert_eq!(names.filled_words(&words)[2], r"cd '/srv/it'\''s mine' && ./serve 8080");
+        assert_eq!(names.filled_words(&["{folder}/serve".to_owned()]), ["/srv/it's mine/serve"]);
     }
 
     #[test]

@@ -14,6 +14,10 @@ use crate::quantity;
 
 /// More cases, servers or requests are a mistake: each is measured in every round.
 const ENTRIES_MAX: usize = 100;
+/// More rounds take days.
+const ROUNDS_MAX: usize = 10_000;
+/// More than one address has ports for.
+const CONNECTIONS_MAX: usize = 65_535;
 /// Names stand in tables.
 const NAME_LETTERS_MAX: usize = 40;
 
@@ -126,9 +130,9 @@ pub struct Case {
     /// Names of the servers that take part; all, where none is named.
     #[serde(default)]
     pub servers: Vec<String>,
-    /// Bytes of the body of every answer.
+    /// Bytes of the body of the first answer.
     pub body_bytes: Option<u64>,
-    /// The content coding of every answer.
+    /// The content coding of the first answer.
     pub encoding: Option<String>,
     /// Asked with the validator of each server's first answer, and answered with 304.
     #[serde(default)]
@@ -137,10 +141,10 @@ pub struct Case {
     #[serde(default, deserialize_with = "some_span")]
     pub warm_up: Option<Duration>,
     /// Length of each measurement, where it is another than the scenario's.
-    #[serde(default, deserialize_with = "some_span")]
+    #[serde(default, deserialize_with = "some_duration")]
     pub time: Option<Duration>,
     /// Also the first answer after so long without a request.
-    #[serde(default, deserialize_with = "some_span")]
+    #[serde(default, deserialize_with = "some_duration")]
     pub idle: Option<Duration>,
 }
 
@@ -234,7 +238,20 @@ impl File {
             true => Ok(()),
             false => Err(format!("{at} names the {kind} `{name}`, and there are {}", names.join(", "))),
         };
+        if let Some(name) = behind.iter().find(|name| ["port", "work", "folder"].contains(name)) {
+            return Err(format!(
+                "a server behind cannot be called `{name}`: {{{name}}} stands for something else"
+            ));
+        }
+        if self.rounds == 0 || self.rounds > ROUNDS_MAX {
+            return Err(format!("`rounds` is from 1 to {ROUNDS_MAX}"));
+        }
         for server in &self.servers {
+            let mut names: Vec<&str> = server.files.iter().map(|file| base_name(file)).collect();
+            names.sort_unstable();
+            if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+                return Err(format!("server `{}` has two files called `{}`", server.name, pair[0]));
+            }
             for name in &server.behind {
                 known("server behind", name, &behind, &format!("server `{}`", server.name))?;
             }
@@ -253,6 +270,9 @@ impl File {
             let of_case = self.cases.iter().find(|case| case.name == bound.case);
             if bound.against == servers[0] || of_case.is_some_and(|case| !case.has(&bound.against)) {
                 return Err(format!("{at}: `{}` is not compared with `{}` there", bound.against, servers[0]));
+            }
+            if bound.figure.0 == Metric::AfterIdle && of_case.is_some_and(|case| case.idle.is_none()) {
+                return Err(format!("{at}: after_idle_us is measured where the case says `idle`"));
             }
             if bound.at_most.is_none() == bound.at_least.is_none() {
                 return Err(format!("{at}: say either at_most or at_least"));
@@ -277,6 +297,9 @@ impl Case {
                 "`servers` names `{first}`, which the others are compared with, and another one"
             ));
         }
+        if self.connections > CONNECTIONS_MAX {
+            return Err(format!("`connections` are {CONNECTIONS_MAX} at most: an address has no more ports"));
+        }
         if self.connections == 0 || self.requests.iter().any(|request| request.weight == 0) {
             return Err("`connections` and `weight` are at least 1".to_owned());
         }
@@ -294,6 +317,11 @@ impl Case {
             None => Ok(()),
         }
     }
+}
+
+/// What stands in braces for a file.
+fn base_name(file: &str) -> &str {
+    file.rsplit('/').next().unwrap_or(file)
 }
 
 fn check_names(kind: &str, names: &[&str]) -> Result<(), String> {
@@ -347,6 +375,10 @@ fn span<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error
 
 fn some_span<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
     span(deserializer).map(Some)
+}
+
+fn some_duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+    duration(deserializer).map(Some)
 }
 
 fn metric<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Figure, D::Error> {

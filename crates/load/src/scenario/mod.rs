@@ -37,6 +37,8 @@ pub const FILE_NAME: &str = "scenario.toml";
 pub struct Scenario {
     /// The name of its folder.
     pub name: String,
+    /// The file.
+    path: PathBuf,
     /// Where it lies; commands run there, and files are relative to it.
     pub folder: PathBuf,
     /// What stands in it.
@@ -71,6 +73,8 @@ pub struct ScenarioRun {
     pub cases: Vec<CaseRun>,
     /// Each bound of these cases.
     pub bounds: Vec<BoundResult>,
+    /// Why the cases behind these were not measured, for a person; `None` where nothing failed.
+    pub failure: Option<String>,
     /// It was broken off before all cases were measured.
     pub is_broken_off: bool,
 }
@@ -143,7 +147,7 @@ impl Scenario {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let folder = std::path::absolute(folder).map_err(unreadable)?;
         let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        Ok(Scenario { name, folder, file })
+        Ok(Scenario { name, path, folder, file })
     }
 
     /// Checks that all that is chosen is there: names, and programs in PATH.
@@ -159,7 +163,16 @@ impl Scenario {
                 return Err(ScenarioError::Unknown { kind, name: name.clone(), known: known.join(", ") });
             }
         }
-        let missing: BTreeSet<&str> = self.needed(choice).filter(|program| !is_in_path(program)).collect();
+        if self.settings(choice).is_empty() {
+            let of = choice.servers.join(", ");
+            return Err(self.wrong(format!("no chosen case compares {of} with the first server")));
+        }
+        let mut missing = BTreeSet::new();
+        for program in self.programs(choice)?.into_iter().chain(self.file.needs.iter().cloned()) {
+            if !is_in_path(&program) {
+                missing.insert(program);
+            }
+        }
         match missing.is_empty() {
             true => Ok(()),
             false => Err(ScenarioError::Missing(missing.into_iter().collect::<Vec<_>>().join(", "))),
@@ -168,7 +181,10 @@ impl Scenario {
 
     /// How it is measured: one entry for each case that is chosen.
     pub fn settings(&self, choice: &Choice) -> Vec<(&Case, Settings)> {
-        let chosen = |case: &&Case| choice.cases.is_empty() || choice.cases.contains(&case.name);
+        // A case of which only the first server is left compares nothing.
+        let others = |case: &&Case| self.taking_part(case, choice).count() > 1;
+        let is_named = |case: &&Case| choice.cases.is_empty() || choice.cases.contains(&case.name);
+        let chosen = |case: &&Case| is_named(case) && others(case);
         self.file.cases.iter().filter(chosen).map(|case| (case, self.settings_of(case, choice))).collect()
     }
 
@@ -177,12 +193,21 @@ impl Scenario {
     /// # Errors
     /// Where a command cannot be split into words.
     pub fn targets(&self, case: &Case, choice: &Choice) -> Result<Vec<Target>, ScenarioError> {
+        self.taking_part(case, choice).map(|server| self.target(server, case)).collect()
+    }
+
+    /// The servers that a case compares: those that are chosen, and the first one in any case.
+    fn taking_part<'a>(
+        &'a self,
+        case: &'a Case,
+        choice: &'a Choice,
+    ) -> impl Iterator<Item = &'a file::Server> {
         let first = self.file.servers.first().map(|server| server.name.as_str());
-        let takes_part = |server: &&file::Server| {
+        let takes_part = move |server: &&file::Server| {
             let is_chosen = choice.servers.is_empty() || choice.servers.contains(&server.name);
             case.has(&server.name) && (is_chosen || first == Some(server.name.as_str()))
         };
-        self.file.servers.iter().filter(takes_part).map(|server| self.target(server, case)).collect()
+        self.file.servers.iter().filter(takes_part)
     }
 
     fn target(&self, server: &file::Server, case: &Case) -> Result<Target, ScenarioError> {
@@ -211,11 +236,18 @@ impl Scenario {
         environment: &BTreeMap<String, String>,
         case: &Case,
     ) -> Result<Start, ScenarioError> {
-        let words = shell_words::words(command);
+        let (variables, rest) = shell_words::variables(command);
+        let words = shell_words::words(rest);
         let words = words.map_err(|why| self.wrong(format!("the command `{command}`: {why}")))?;
         Ok(Start {
             words,
-            environment: case.environment.clone().into_iter().chain(environment.clone()).collect(),
+            environment: case
+                .environment
+                .clone()
+                .into_iter()
+                .chain(environment.clone())
+                .chain(variables)
+                .collect(),
             directory: Some(self.folder.clone()),
             port: None,
             behind: Vec::new(),
@@ -267,41 +299,36 @@ impl Scenario {
         }
     }
 
-    /// The programs that its chosen servers are started with.
-    pub fn programs(&self, choice: &Choice) -> BTreeSet<String> {
-        self.needed(choice).map(str::to_owned).collect()
-    }
-
-    /// Programs that its chosen servers are started with, and those that the file names.
-    fn needed<'a>(&'a self, choice: &'a Choice) -> impl Iterator<Item = &'a str> {
-        let is_chosen =
-            |server: &&file::Server| choice.servers.is_empty() || choice.servers.contains(&server.name);
-        let chosen: Vec<&file::Server> = self.file.servers.iter().filter(is_chosen).collect();
-        let is_used = |name: &String| chosen.iter().any(|server| server.behind.contains(name));
-        let behind: Vec<&str> = self
-            .file
-            .behind
-            .iter()
-            .filter(|one| is_used(&one.name))
-            .map(|one| one.command.as_str())
-            .collect();
-        let programs = chosen.into_iter().map(|server| server.command.as_str()).chain(behind);
-        let programs = programs.filter_map(|command| command.split_whitespace().next());
-        let programs = programs.filter(|program| !program.contains(['{', '/', '$', '=']));
-        programs.chain(self.file.needs.iter().map(String::as_str))
+    /// The programs that the servers of the chosen cases, and those behind them, are looked up in PATH for. What is handed
+    /// to a shell is for that to find.
+    ///
+    /// # Errors
+    /// Where a command cannot be split into words.
+    pub fn programs(&self, choice: &Choice) -> Result<BTreeSet<String>, ScenarioError> {
+        let mut programs = BTreeSet::new();
+        for (case, _) in self.settings(choice) {
+            for target in self.targets(case, choice)? {
+                let Source::Staged(stage) = target.source else { continue };
+                let starts = stage.behind.iter().map(|one| &one.start).chain([&stage.start]);
+                let words = starts.filter_map(|start| start.words.first());
+                let is_name = |word: &&String| *word != "sh" && !word.contains(['/', '{']);
+                programs.extend(words.filter(is_name).cloned());
+            }
+        }
+        Ok(programs)
     }
 
     fn wrong(&self, why: String) -> ScenarioError {
-        ScenarioError::Wrong { file: self.folder.join(FILE_NAME).display().to_string(), why }
+        ScenarioError::Wrong { file: self.path.display().to_string(), why }
     }
 }
 
 /// Measures every case that is chosen, one after the other.
 ///
-/// An interruption is no error: the cases that were measured until then are told.
+/// An interruption is no error, and a case that fails ends it: what was measured until then is kept.
 ///
 /// # Errors
-/// Where a server does not start or does not answer as expected in the first round of a case.
+/// Where nothing can be started: a name that is unknown, a program that is missing, a command that is none.
 pub fn run(
     scenario: &Scenario,
     choice: &Choice,
@@ -309,12 +336,11 @@ pub fn run(
 ) -> Result<ScenarioRun, ScenarioError> {
     scenario.check(choice)?;
     let mut cases = Vec::new();
-    let mut is_broken_off = false;
+    let mut failure = None;
     let settings = scenario.settings(choice);
     let count = settings.len();
     for (place, (case, settings)) in settings.into_iter().enumerate() {
         if observer.is_interrupted() {
-            is_broken_off = true;
             break;
         }
         let targets = scenario.targets(case, choice)?;
@@ -323,10 +349,15 @@ pub fn run(
         let failed = |source| ScenarioError::Case { case: case.name.clone(), source: Box::new(source) };
         let settings = match case.share_of_capacity {
             None => settings,
-            Some(share) => {
-                let rate = share * capacity(&targets, &settings, &mut observer).map_err(failed)?;
-                Settings { pace: open(rate, settings.time, case.connections), ..settings }
-            }
+            Some(share) => match capacity(&targets, &settings, &mut observer).map_err(failed) {
+                Ok(rate) => {
+                    Settings { pace: open(share * rate, settings.time, case.connections), ..settings }
+                }
+                Err(error) => {
+                    failure = Some(error.to_string());
+                    break;
+                }
+            },
         };
         let comparison = compare::compare(&targets, &settings, &mut observer).map_err(failed)?;
         let requests =
@@ -335,7 +366,7 @@ pub fn run(
     }
     let bounds = bounds::judge(&scenario.file.bounds, &cases);
     let (name, about) = (scenario.name.clone(), scenario.file.about.clone());
-    Ok(ScenarioRun { name, about, cases, bounds, is_broken_off: is_broken_off || observer.is_interrupted() })
+    Ok(ScenarioRun { name, about, cases, bounds, failure, is_broken_off: observer.is_interrupted() })
 }
 
 impl ScenarioRun {

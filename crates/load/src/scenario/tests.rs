@@ -35,7 +35,33 @@ fn what_cannot_be_run_says_where_and_why() {
         (format!("{TWO}{page}{page}"), "two [[case]] tables have the name `page`"),
         (format!("{TWO}[[case]]\nname = \"page\"\nrequest = []\n"), "case `page`: `request` holds"),
         (format!("{TWO}[[case]]\nname = \"page\"\nrequest = [{{ path = \"x\" }}]\n"), "begin with /"),
+        (format!("rounds = 0\n{TWO}{page}"), "`rounds` is from 1"),
+        (format!("{TWO}[[behind]]\nname = \"port\"\ncommand = \"true\"\n{page}"), "cannot be called `port`"),
+        (
+            format!("{TWO}files = [\"a/x.conf\", \"b/x.conf\"]\n{page}"),
+            "server `b` has two files called `x.conf`",
+        ),
+        (format!("{TWO}{page}time = \"0s\"\n"), "scenario.toml"),
+        (
+            format!(
+                "{TWO}{page}[[bound]]\ncase = \"page\"\nagainst = \"b\"\nfigure = \"after_idle_us\"\nat_most = 1\n"
+            ),
+            "after_idle_us is measured where",
+        ),
         (format!("{TWO}{page}servers = [\"c\"]\n"), "names the server `c`, and there are a, b"),
+        (format!("rounds = 0\n{TWO}{page}"), "`rounds` is from 1"),
+        (format!("{TWO}[[behind]]\nname = \"port\"\ncommand = \"true\"\n{page}"), "cannot be called `port`"),
+        (
+            format!("{TWO}files = [\"a/x.conf\", \"b/x.conf\"]\n{page}"),
+            "server `b` has two files called `x.conf`",
+        ),
+        (format!("{TWO}{page}time = \"0s\"\n"), "scenario.toml"),
+        (
+            format!(
+                "{TWO}{page}[[bound]]\ncase = \"page\"\nagainst = \"b\"\nfigure = \"after_idle_us\"\nat_most = 1\n"
+            ),
+            "after_idle_us is measured where",
+        ),
         (format!("{TWO}{page}servers = [\"b\"]\n"), "`servers` names `a`"),
         (format!("{TWO}{page}[[bound]]\ncase = \"page\"\nagainst = \"b\"\n"), "either at_most or at_least"),
         (format!("{TWO}{page}[[bound]]\ncase = \"page\"\nagainst = \"a\"\nat_most = 1\n"), "is not compared"),

@@ -272,9 +272,9 @@ pub(crate) struct Compare {
         bounds. Every case is measured as `bench compare` does it: all servers once in each round, in random order. The \
         figures of the first server are divided by those of each other one.",
     after_help = "Examples:\n  \
-        onehop bench run benchmarks/proxy\n  \
-        onehop bench run benchmarks/proxy --cases page-c64 --servers nginx --until-decided\n  \
-        onehop bench run benchmarks/files --html files.html --json files.json\n\n\
+        onehop bench init my-scenario && onehop bench run my-scenario\n  \
+        onehop bench run my-scenario --cases page --until-decided\n  \
+        onehop bench run my-scenario --html page.html --json figures.json\n\n\
         Exit codes: 0 measured and no bound missed, 1 a bound is missed, or a server did not start or answer, 2 wrong usage."
 )]
 pub(crate) struct RunScenario {

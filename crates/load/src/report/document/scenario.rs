@@ -6,17 +6,20 @@ use super::comparison;
 use super::{Cell, Column, Document, Table, Tone};
 use crate::compare::{Metric, Row, Sample};
 use crate::latency::Latencies;
-use crate::report::figures;
+use crate::report::{figures, secrets};
 use crate::scenario::{BoundResult, CaseRun, Held, ScenarioRun};
 use crate::statistics::{Interval, Verdict};
 
 pub(super) fn write(run: &ScenarioRun, document: &mut Document) {
     document.title = format!("Scenario {}", figures::named(&run.name));
     document.lead(result(run));
+    if let Some(why) = &run.failure {
+        document.warning(figures::sentence(&secrets::hide(&figures::visible(why))));
+    }
     for bound in run.bounds.iter().filter(|bound| bound.held == Held::No) {
         document.warning(format!("Missed: {}.", wanted(bound, run)));
     }
-    document.paragraph(figures::sentence(&run.about));
+    document.paragraph(secrets::hide(&figures::sentence(&run.about)));
     document.table(cases(run));
     if !run.bounds.is_empty() {
         document.table(bounds(run));
@@ -68,8 +71,7 @@ fn cpu_rows(case: &CaseRun) -> impl Iterator<Item = &Row> {
 fn cases(run: &ScenarioRun) -> Table {
     let first = run.cases.iter().find_map(|case| case.comparison.targets.first());
     let first = first.map_or_else(|| "First".to_owned(), |name| comparison::target(name));
-    let caption =
-        format!("CPU per request, and that of {first} divided by it; p99 likewise. Intervals of 99 %");
+    let caption = format!("CPU per request, and that of {first} divided by it; p99 likewise; with intervals");
     let columns = [
         ("Case", false),
         ("Server", false),
@@ -151,7 +153,7 @@ fn each_request(case: &CaseRun) -> Table {
             tallies
                 .filter_map(|sample| sample.run.by_request.get(place))
                 .for_each(|one| all.merge(&one.latency));
-            let name = format!("{}, {}", figures::named(request), comparison::target(server));
+            let name = format!("{}, {}", figures::named(&secrets::hide(request)), comparison::target(server));
             let figures = [all.at(0.5), all.at(0.99), all.max()].map(|took| match all.is_empty() {
                 true => figures::NOTHING.to_owned(),
                 false => figures::duration(took),

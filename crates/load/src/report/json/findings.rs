@@ -85,6 +85,7 @@ fn scenario(found: &ScenarioRun) -> Value {
         "about": secrets::hide(&found.about),
         "cases": cases.collect::<Vec<_>>(),
         "bounds": bounds.collect::<Vec<_>>(),
+        "failure": found.failure.as_deref().map(secrets::hide),
         "is_interrupted": found.is_broken_off,
     })
 }

@@ -38,15 +38,20 @@ pub(super) fn run(arguments: &RunScenario) -> Result<(), Failure> {
     }
     let found = scenario::run(&scenario, &choice, &mut session)
         .map_err(|error| Failure::failed(error.to_string()))?;
-    for program in scenario.programs(&choice) {
+    for program in scenario.programs(&choice).map_err(wrong)? {
         session.note_version(&program);
     }
     let missed = found.bounds.iter().filter(|bound| bound.held == Held::No).count();
-    let nothing = found.cases.is_empty().then(|| "broken off before anything was measured".to_owned());
-    let nothing = nothing.or_else(|| {
-        let good = |case: &scenario::CaseRun| compare::nothing_good(&case.comparison);
-        found.cases.iter().find_map(good).map(|server| format!("{server} gave not one good answer"))
-    });
+    let nothing = match (&found.failure, found.is_broken_off) {
+        (Some(why), _) => Some(why.clone()),
+        (None, true) if found.cases.is_empty() => Some("broken off before anything was measured".to_owned()),
+        // A server that was hardly asked is not to blame for having answered nothing.
+        (None, true) => None,
+        (None, false) => {
+            let good = |case: &scenario::CaseRun| compare::nothing_good(&case.comparison);
+            found.cases.iter().find_map(good).map(|server| format!("{server} gave not one good answer"))
+        }
+    };
     session.tell(Findings::Scenario(found))?;
     match (nothing, missed) {
         (Some(why), _) => Err(Failure::failed(why)),
@@ -71,15 +76,15 @@ fn list(scenario: &Scenario) -> Result<(), Failure> {
 
 pub(super) fn init(arguments: &InitScenario) -> Result<(), Failure> {
     let path = arguments.folder.join(FILE_NAME);
-    let failed = |error: std::io::Error| match error.kind() {
-        ErrorKind::AlreadyExists => {
-            Failure::wrong(format!("{} is there already; name another folder", path.display()))
-        }
-        _ => Failure::failed(format!("cannot write {}: {error}", path.display())),
-    };
+    let failed = |error: std::io::Error| Failure::failed(format!("cannot write {}: {error}", path.display()));
     std::fs::create_dir_all(&arguments.folder).map_err(failed)?;
-    let file = std::fs::OpenOptions::new().write(true).create_new(true).open(&path);
-    file.and_then(|mut file| file.write_all(FIRST.as_bytes())).map_err(failed)?;
+    match std::fs::OpenOptions::new().write(true).create_new(true).open(&path) {
+        Ok(mut file) => file.write_all(FIRST.as_bytes()).map_err(failed)?,
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            return Err(Failure::wrong(format!("{} is there already; name another folder", path.display())));
+        }
+        Err(error) => return Err(failed(error)),
+    }
     let place = arguments.folder.display();
     let text = format!("written: {}\nrun it with: onehop bench run {place}\n", path.display());
     print_all(text.as_bytes())

@@ -64,7 +64,7 @@ fn read_one(text: &str, url: &str, form: &Form, ready_within: Duration) -> Resul
         return Err(Failure::wrong(format!("`{text}` is neither a URL nor a command")));
     }
     let url = url_of(at)?;
-    let (environment, command) = variables(command);
+    let (environment, command) = shell_words::variables(command);
     let words = shell_words::words(command).map_err(Failure::wrong)?;
     let reported_port = environment.iter().rfind(|(name, _)| name == "PORT").map(|(_, value)| value);
     let port = match &url.endpoint {
@@ -88,22 +88,6 @@ fn url_of(text: &str) -> Result<Url, Failure> {
     Url::parse(&text).map_err(url_failure)
 }
 
-/// `NODE_ENV=production node server.js`: what stands before the program, as a shell takes it.
-fn variables(command: &str) -> (Vec<(String, String)>, &str) {
-    let (mut variables, mut rest) = (Vec::new(), command);
-    loop {
-        let (word, after) = rest.split_once(' ').unwrap_or((rest, ""));
-        match word.split_once('=') {
-            // With quotes or expansions in it, the shell that then runs it (or nobody) takes it apart.
-            Some((name, value)) if is_variable(name) && !value.contains(['\'', '"', '\\', '$', '`']) => {
-                variables.push((name.to_owned(), value.to_owned()));
-                rest = after.trim_start();
-            }
-            _ => return (variables, rest),
-        }
-    }
-}
-
 /// Before a `=`: short, and neither a path nor a command with an option of its own.
 fn is_name(text: &str) -> bool {
     let plain = |letter: char| letter.is_alphanumeric() || "-_. +".contains(letter);
@@ -115,12 +99,7 @@ fn is_name(text: &str) -> bool {
 }
 
 fn ends_in_variable(name: &str) -> bool {
-    name.rsplit(' ').next().is_some_and(is_variable)
-}
-
-fn is_variable(text: &str) -> bool {
-    let letter = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
-    text.bytes().all(letter) && text.bytes().next().is_some_and(|first| !first.is_ascii_digit())
+    name.rsplit(' ').next().is_some_and(shell_words::is_variable)
 }
 
 fn shortened(text: &str) -> String {
