@@ -6,6 +6,7 @@ use super::comparison;
 use super::{Cell, Column, Document, Table, Tone};
 use crate::compare::{Metric, Row, Sample};
 use crate::latency::Latencies;
+use crate::report::plot::{Plot, Ratios};
 use crate::report::{figures, secrets};
 use crate::scenario::{BoundResult, CaseRun, Held, ScenarioRun};
 use crate::statistics::{Interval, Verdict};
@@ -19,6 +20,7 @@ pub(super) fn write(run: &ScenarioRun, document: &mut Document) {
     for bound in run.bounds.iter().filter(|bound| bound.held == Held::No) {
         document.warning(format!("Missed: {}.", wanted(bound, run)));
     }
+    document.plot(picture(run));
     document.paragraph(secrets::hide(&figures::sentence(&run.about)));
     document.table(cases(run));
     if !run.bounds.is_empty() {
@@ -101,14 +103,41 @@ fn cases(run: &ScenarioRun) -> Table {
     table
 }
 
+/// CPU per request of the first server divided by that of each other one, all cases in one picture.
+fn picture(run: &ScenarioRun) -> Option<Plot> {
+    let first = run.cases.iter().find_map(|case| case.comparison.targets.first())?;
+    let of_case = |case: &CaseRun| -> Vec<(String, Interval, Verdict)> {
+        let others = cpu_rows(case).filter_map(|row| Some((row, case.comparison.targets.get(row.test)?)));
+        let drawn = others.filter(|(row, _)| row.ratio.low > 0.0 && row.ratio.high.is_finite());
+        let named = |name: &str| secrets::hide(&figures::visible(name));
+        drawn
+            .map(|(row, other)| {
+                (format!("{}, {}", named(&case.name), named(other)), turned(row), opposite(row.verdict))
+            })
+            .collect()
+    };
+    let rows: Vec<_> = run.cases.iter().flat_map(of_case).collect();
+    let title = format!("CPU per request of {} divided by that of the other", comparison::target(first));
+    (!rows.is_empty()).then_some(Plot::Ratios(Ratios { title, rows }))
+}
+
+/// The first server's figure divided by the other's: a row has it the other way round.
+fn turned(row: &Row) -> Interval {
+    let Interval { low, middle, high, .. } = row.ratio;
+    Interval { low: 1.0 / high, middle: 1.0 / middle, high: 1.0 / low, ..row.ratio }
+}
+
+fn opposite(verdict: Verdict) -> Verdict {
+    match verdict {
+        Verdict::Less => Verdict::More,
+        Verdict::More => Verdict::Less,
+        Verdict::NotShown | Verdict::Unknown => verdict,
+    }
+}
+
 /// The first server's figure divided by the other's.
 fn ratio(row: &Row) -> Cell {
-    let turned = Interval {
-        low: 1.0 / row.ratio.high,
-        middle: 1.0 / row.ratio.middle,
-        high: 1.0 / row.ratio.low,
-        ..row.ratio
-    };
+    let turned = turned(row);
     let tone = match row.verdict {
         Verdict::More => Tone::Good,
         Verdict::Less => Tone::Bad,
@@ -167,14 +196,14 @@ fn each_request(case: &CaseRun) -> Table {
 fn bounds(run: &ScenarioRun) -> Table {
     let mut table = Table {
         caption: "Bounds".to_owned(),
-        columns: ["What is wanted", "Verdict"]
+        columns: ["What is wanted", "Held"]
             .map(|name| Column { name: name.to_owned(), is_figure: false })
             .into(),
         rows: Vec::new(),
     };
     for bound in &run.bounds {
         let (word, tone) = match bound.held {
-            Held::Yes => ("holds", Tone::Good),
+            Held::Yes => ("yes", Tone::Good),
             Held::No => ("missed", Tone::Bad),
             Held::NotDecided => ("not decided", Tone::Plain),
         };
