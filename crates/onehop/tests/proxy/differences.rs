@@ -83,12 +83,14 @@ pub(crate) const DIFFERENCES: &[Difference] = &[
     ),
     at(Upstream, "x-forwarded-port", &["forwarded otherwise"], "likewise"),
     at(Upstream, "x-real-ip", &["forwarded otherwise"], "likewise"),
-    at(
-        Upstream,
-        "accept-encoding",
-        &["an upgrade nobody takes"],
-        "no coding is asked for where the connection is to become a tunnel",
-    ),
+    Difference {
+        reason: "an upstream is asked for the codings that the client accepts, and for no others",
+        side: Upstream,
+        field: "accept-encoding",
+        cases: &[],
+        caddy: Some(Some("gzip")),
+        onehop: Some(None),
+    },
     at(
         Upstream,
         "connection",
