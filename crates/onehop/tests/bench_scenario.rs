@@ -123,6 +123,36 @@ fn a_server_that_answers_something_else_is_not_measured() {
 }
 
 #[test]
+fn what_was_measured_is_kept_when_a_later_case_fails() {
+    let folder = scenario("");
+    let missing = "[[case]]\nname = \"missing\"\nrequest = [{ path = \"/no-such-page\" }]\n";
+    folder.write("scenario.toml", format!("ready_within = \"2s\"\n{SCENARIO}{missing}"));
+    let finished = run_scenario(&folder, &["--quiet", "--cases", "page,missing", "--json", "-"]);
+    assert_eq!(finished.code, Some(1), "{}", finished.stderr);
+    assert!(
+        finished.stderr.contains("case `missing`") && finished.stderr.contains("404"),
+        "{}",
+        finished.stderr
+    );
+    let report = json(&finished);
+    let cases = report["scenario"]["cases"].as_array().unwrap();
+    assert_eq!(cases.iter().filter_map(|case| case["name"].as_str()).collect::<Vec<_>>(), ["page"]);
+    assert!(report["scenario"]["failure"].as_str().is_some_and(|why| why.contains("404")), "{report:#}");
+}
+
+#[test]
+fn a_case_that_the_chosen_servers_do_not_compare_is_left_out() {
+    let folder = scenario("");
+    folder.write(
+        "scenario.toml",
+        SCENARIO.replace("conditional = true", "conditional = true\nservers = [\"one\", \"other\"]"),
+    );
+    let only = run_scenario(&folder, &["--quiet", "--servers", "one"]);
+    assert_eq!(only.code, Some(2), "{}", only.stdout);
+    assert!(only.stderr.contains("no chosen case compares"), "{}", only.stderr);
+}
+
+#[test]
 fn the_scenario_that_init_writes_can_be_run_and_is_never_written_over() {
     let folder = Folder::new();
     let place = folder.path().join("new").display().to_string();

@@ -16,7 +16,7 @@ const ENCODING_WITHIN: Duration = Duration::from_secs(10);
 const ENCODING_POLL: Duration = Duration::from_millis(20);
 
 impl Turn<'_> {
-    /// Every request once. Those with which the target is then measured; `None` where somebody broke it off.
+    /// Sends every request once and gives the requests that the target is then measured with; `None` on an interrupt.
     pub(super) fn checked(&self, requests: &[Request]) -> Result<Option<Vec<Request>>, CompareError> {
         let mut checked = Vec::new();
         for request in requests {

@@ -32,7 +32,7 @@ pub struct Stage {
 /// A server behind another one.
 #[derive(Debug, Clone)]
 pub struct Behind {
-    /// What stands in braces for its port.
+    /// The placeholder of its port.
     pub name: String,
     /// How it is started.
     pub start: Start,
@@ -58,7 +58,7 @@ impl Staged {
     }
 }
 
-/// Names in braces and what stands for them.
+/// Placeholders and their values.
 struct Names(BTreeMap<String, String>);
 
 impl Stage {

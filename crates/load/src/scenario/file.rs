@@ -93,7 +93,7 @@ pub struct Server {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Behind {
-    /// What stands in braces for its port.
+    /// The placeholder of its port.
     pub name: String,
     /// The command that starts it.
     pub command: String,

@@ -346,27 +346,37 @@ pub fn run(
         let targets = scenario.targets(case, choice)?;
         let mut observer =
             Named { name: format!("{} ({} of {count})", case.name, place + 1), inner: observer };
-        let failed = |source| ScenarioError::Case { case: case.name.clone(), source: Box::new(source) };
-        let settings = match case.share_of_capacity {
-            None => settings,
-            Some(share) => match capacity(&targets, &settings, &mut observer).map_err(failed) {
-                Ok(rate) => {
-                    Settings { pace: open(share * rate, settings.time, case.connections), ..settings }
-                }
-                Err(error) => {
-                    failure = Some(error.to_string());
-                    break;
-                }
-            },
-        };
-        let comparison = compare::compare(&targets, &settings, &mut observer).map_err(failed)?;
-        let requests =
-            targets.first().map(|target| target.requests.iter().map(|one| one.name.clone()).collect());
-        cases.push(CaseRun { name: case.name.clone(), requests: requests.unwrap_or_default(), comparison });
+        match measure(case, &targets, settings, &mut observer) {
+            // Broken off before anything of it was measured.
+            Ok(comparison) if comparison.samples.is_empty() => break,
+            Ok(comparison) => {
+                let requests = targets.first().map(|target| target.requests.as_slice()).unwrap_or_default();
+                let requests = requests.iter().map(|request| request.name.clone()).collect();
+                cases.push(CaseRun { name: case.name.clone(), requests, comparison });
+            }
+            Err(source) => {
+                let error = ScenarioError::Case { case: case.name.clone(), source: Box::new(source) };
+                failure = Some(error.to_string());
+                break;
+            }
+        }
     }
     let bounds = bounds::judge(&scenario.file.bounds, &cases);
     let (name, about) = (scenario.name.clone(), scenario.file.about.clone());
     Ok(ScenarioRun { name, about, cases, bounds, failure, is_broken_off: observer.is_interrupted() })
+}
+
+/// One case, at a share of the capacity where it says so.
+fn measure(
+    case: &Case,
+    targets: &[Target],
+    settings: Settings,
+    observer: &mut dyn Observer,
+) -> Result<Comparison, CompareError> {
+    let Some(share) = case.share_of_capacity else { return compare::compare(targets, &settings, observer) };
+    let rate = share * capacity(targets, &settings, observer)?;
+    let pace = open(rate, settings.time, case.connections);
+    compare::compare(targets, &Settings { pace, ..settings }, observer)
 }
 
 impl ScenarioRun {
