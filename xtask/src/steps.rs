@@ -64,7 +64,9 @@ impl Steps {
         match &end {
             End::Passed => println!("    {name}: ok ({:.1} s)", took.as_secs_f64()),
             End::Skipped(reason) => println!("    {name}: SKIPPED: {reason}"),
-            End::Failed(reason) => println!("    {name}: FAILED ({:.1} s)\n{reason}", took.as_secs_f64()),
+            End::Failed(reason) => {
+                println!("    {name}: FAILED ({:.1} s), {}\n{reason}", took.as_secs_f64(), free_space());
+            }
         }
         self.ends.push((name.to_owned(), took, end));
     }
@@ -116,6 +118,15 @@ impl Steps {
         }
         Ok(())
     }
+}
+
+/// What is left on the disks that steps write to: tests fail in many ways where one is full.
+fn free_space() -> String {
+    let free = |folder: &std::path::Path| {
+        rustix::fs::statvfs(folder).map_or(0, |found| found.f_bavail.saturating_mul(found.f_frsize) >> 20)
+    };
+    let temporary = std::env::temp_dir();
+    format!("{} MiB free here, {} MiB in {}", free(&ground::root()), free(&temporary), temporary.display())
 }
 
 /// Runs a command quietly; its output is kept and becomes the error's text when it fails.

@@ -662,7 +662,7 @@ fn a_file_of_two_gibibytes_is_packed_in_little_memory() {
         assert!(begun.elapsed() < Duration::from_secs(120), "it takes too long");
         std::thread::sleep(Duration::from_millis(20));
     };
-    assert!(ended.success());
+    assert!(ended.success(), "{ended}: {}", packing.stderr());
     println!("{:?}, {peak} KiB", begun.elapsed());
     assert!(peak > 0 && peak < 200 * 1024, "{peak} KiB");
     assert_eq!(fs::metadata(&out).expect("there").len() >> 30, 2);
