@@ -15,11 +15,13 @@ pub use app::{
 };
 use limit::{Limit, Priority, RateLimit};
 pub use network::Network;
+use tls::{AutoHttps, GlobalTls, SiteTls};
 
 mod app;
 pub mod limit;
 mod network;
 pub mod proxy;
+pub mod tls;
 
 /// A whole configuration, ready to be built into a snapshot.
 #[derive(Debug, Clone, PartialEq)]
@@ -51,8 +53,10 @@ pub struct Global {
     pub threads: Option<NonZeroUsize>,
     /// How long a stop waits for requests in flight.
     pub grace_period: Duration,
-    /// Whether an address without a scheme means HTTPS.
-    pub auto_https: bool,
+    /// What `auto_https` says.
+    pub auto_https: AutoHttps,
+    /// What holds for TLS on every listener.
+    pub tls: GlobalTls,
     /// The port that `http://` means.
     pub http_port: u16,
     /// The port that `https://` means.
@@ -116,6 +120,8 @@ pub struct Site {
     pub errors: Vec<ErrorRoutes>,
     /// Its access logs; none means that requests are not logged.
     pub logs: Vec<AccessLog>,
+    /// How it is encrypted on listeners with TLS.
+    pub tls: Option<Arc<SiteTls>>,
 }
 
 /// One `handle_errors`.

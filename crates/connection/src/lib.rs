@@ -11,6 +11,7 @@
 //! | [`socket`] | TCP or a Unix socket |
 //! | [`buffers`], [`buffer_pool`] | what a busy connection holds, and an idle one does not |
 //! | [`deadline`] | all deadlines of a core in one table |
+//! | [`tls_stream`] | an encrypted connection: records in and out of a TCP stream |
 //! | [`write`](mod@write) | writing with a deadline on progress |
 //! | [`slow_clients`] | what slow clients may hold of what others wait for |
 //! | [`limits`] | every bound of these |
@@ -32,6 +33,7 @@ pub mod slot;
 pub mod slow_clients;
 mod slow_reader;
 pub mod socket;
+pub mod tls_stream;
 pub mod write;
 
 pub use core::{Core, Shared};

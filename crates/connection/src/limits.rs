@@ -83,6 +83,18 @@ pub const POOLED_BUFFER_BYTES_MAX: usize = 96 * 1024;
 /// system call; more would only hold memory.
 pub const WRITE_GATHER_BYTES_MAX: usize = 64 * 1024;
 
+/// Bytes of a response that an encrypted connection encrypts before the kernel takes them: two of the longest records.
+/// A client that takes nothing holds no more.
+pub const TLS_WRITE_BYTES_MAX: usize = 32 * 1024;
+
+/// Bytes of the records that a response begins with: with its header a record fits into one TCP segment of an Ethernet
+/// (1,460 bytes, less 22 of the record and 12 of TCP's timestamps, and a margin for tunnels).
+pub const TLS_FIRST_RECORD_BYTES: usize = 1_360;
+
+/// Records of that length that a response begins with: its head and the beginning of a page are there with the first
+/// segments. More would cost a client and us an encryption each.
+pub const TLS_FIRST_RECORDS: usize = 4;
+
 /// Bytes of one read of a file that is streamed from disk.
 pub const DISK_READ_BYTES: usize = 64 * 1024;
 

@@ -10,6 +10,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
 use crate::limits::READ_BUFFER_BYTES;
+use crate::tls_stream::TlsStream;
 
 /// A stream to a client.
 pub enum Socket {
@@ -17,23 +18,27 @@ pub enum Socket {
     Tcp(TcpStream),
     /// A Unix socket.
     Unix(UnixStream),
+    /// TLS over TCP.
+    Tls(Box<TlsStream>),
 }
 
 impl Socket {
-    /// Sends what the kernel takes without waiting, and drops the rest.
+    /// Sends what the kernel takes without waiting, and drops the rest. Nothing is sent on an encrypted connection.
     pub fn send_at_once(&self, bytes: &[u8]) {
         let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
         let _ = match self {
             Self::Tcp(stream) => rustix::net::send(stream, bytes, flags),
             Self::Unix(stream) => rustix::net::send(stream, bytes, flags),
+            Self::Tls(_) => return,
         };
     }
 
     /// Waits until the kernel takes more.
-    pub fn poll_writable(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+    pub fn poll_writable(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
             Self::Tcp(stream) => stream.poll_write_ready(context),
             Self::Unix(stream) => stream.poll_write_ready(context),
+            Self::Tls(tls) => tls.poll_send(context),
         }
     }
 
@@ -44,13 +49,14 @@ impl Socket {
         let mut read = || match self {
             Self::Tcp(stream) => rustix::net::recv(stream, &mut bytes, RecvFlags::DONTWAIT),
             Self::Unix(stream) => rustix::net::recv(stream, &mut bytes, RecvFlags::DONTWAIT),
+            Self::Tls(tls) => rustix::net::recv(tls.stream(), &mut bytes, RecvFlags::DONTWAIT),
         };
         let _ = read();
     }
 
     /// Makes closing the socket reset the connection and drop what the client has not taken.
     pub fn reset_when_closed(&self) {
-        if let Self::Tcp(stream) = self {
+        if let Some(stream) = self.tcp() {
             let _ = rustix::net::sockopt::set_socket_linger(stream, Some(std::time::Duration::ZERO));
         }
     }
@@ -62,6 +68,7 @@ impl Socket {
         let mut polled = match self {
             Self::Tcp(stream) => [PollFd::new(stream, flags)],
             Self::Unix(stream) => [PollFd::new(stream, flags)],
+            Self::Tls(tls) => [PollFd::new(tls.stream(), flags)],
         };
         let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
         poll(&mut polled, Some(&at_once)).is_ok()
@@ -71,7 +78,15 @@ impl Socket {
     /// Whether the kernel holds bytes that were not read. Asks the kernel, because the event loop may not have reported
     /// them yet.
     pub fn has_unread(&self) -> bool {
-        self.peek().is_ok_and(|count| count > 0)
+        matches!(self, Self::Tls(tls) if tls.has_decrypted()) || self.peek().is_ok_and(|count| count > 0)
+    }
+
+    fn tcp(&self) -> Option<&TcpStream> {
+        match self {
+            Self::Tcp(stream) => Some(stream),
+            Self::Tls(tls) => Some(tls.stream()),
+            Self::Unix(_) => None,
+        }
     }
 
     fn peek(&self) -> rustix::io::Result<usize> {
@@ -80,6 +95,7 @@ impl Socket {
         let peeked = match self {
             Self::Tcp(stream) => rustix::net::recv(stream, &mut byte, flags),
             Self::Unix(stream) => rustix::net::recv(stream, &mut byte, flags),
+            Self::Tls(tls) => rustix::net::recv(tls.stream(), &mut byte, flags),
         };
         peeked.map(|(count, _)| count)
     }
@@ -90,6 +106,7 @@ impl AsyncRead for Socket {
         match self.get_mut() {
             Self::Tcp(stream) => Pin::new(stream).poll_read(cx, buf),
             Self::Unix(stream) => Pin::new(stream).poll_read(cx, buf),
+            Self::Tls(tls) => Pin::new(&mut **tls).poll_read(cx, buf),
         }
     }
 }
@@ -99,6 +116,7 @@ impl AsyncWrite for Socket {
         match self.get_mut() {
             Self::Tcp(stream) => Pin::new(stream).poll_write(cx, buf),
             Self::Unix(stream) => Pin::new(stream).poll_write(cx, buf),
+            Self::Tls(tls) => Pin::new(&mut **tls).poll_write(cx, buf),
         }
     }
 
@@ -110,6 +128,7 @@ impl AsyncWrite for Socket {
         match self.get_mut() {
             Self::Tcp(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
             Self::Unix(stream) => Pin::new(stream).poll_write_vectored(cx, bufs),
+            Self::Tls(tls) => Pin::new(&mut **tls).poll_write_vectored(cx, bufs),
         }
     }
 
@@ -117,14 +136,18 @@ impl AsyncWrite for Socket {
         true
     }
 
-    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Tcp(_) | Self::Unix(_) => Poll::Ready(Ok(())),
+            Self::Tls(tls) => tls.poll_send(cx),
+        }
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Self::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
             Self::Unix(stream) => Pin::new(stream).poll_shutdown(cx),
+            Self::Tls(tls) => Pin::new(&mut **tls).poll_shutdown(cx),
         }
     }
 }

@@ -50,25 +50,39 @@ impl Writing {
                     stream.poll_write_vectored(context, &[IoSlice::new(head), IoSlice::new(body)])
                 }
             };
-            if polled.is_pending() && !self.is_unbounded {
-                if !std::mem::replace(&mut self.is_waiting, true) {
-                    deadline.set_write();
-                }
-                if deadline.poll_over(context) {
-                    return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
-                }
-            }
-            let count = ready!(polled)?;
+            let count = ready!(self.within_deadline(polled, deadline, context))?;
             if count == 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
             self.written += count;
-            self.has_waited |= std::mem::take(&mut self.is_waiting);
         }
+        // An encrypted connection takes bytes before the kernel does.
+        let polled = Pin::new(&mut *socket).poll_flush(context);
+        ready!(self.within_deadline(polled, deadline, context))?;
         if self.has_waited {
             deadline.clear();
         }
         Poll::Ready(Ok(()))
+    }
+
+    /// Starts the deadline where the socket takes nothing, and ends with an error once it is over.
+    fn within_deadline<T>(
+        &mut self,
+        polled: Poll<io::Result<T>>,
+        deadline: &Deadline,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<T>> {
+        if polled.is_ready() {
+            self.has_waited |= std::mem::take(&mut self.is_waiting);
+        } else if !self.is_unbounded {
+            if !std::mem::replace(&mut self.is_waiting, true) {
+                deadline.set_write();
+            }
+            if deadline.poll_over(context) {
+                return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+            }
+        }
+        polled
     }
 
     /// Bytes that the socket has taken.
@@ -106,7 +120,7 @@ async fn write_ready(socket: &mut Socket, bytes: &[u8]) -> io::Result<usize> {
 }
 
 /// Waits until the socket takes more, within [`crate::limits::WRITE_PROGRESS_DEADLINE`].
-async fn writable(socket: &Socket, deadline: &Deadline) -> io::Result<()> {
+async fn writable(socket: &mut Socket, deadline: &Deadline) -> io::Result<()> {
     deadline.set_write();
     let is_writable = poll_fn(|context| {
         let polled = socket.poll_writable(context);
@@ -153,5 +167,5 @@ pub async fn write_disk(socket: &mut Socket, deadline: &Deadline, disk: Disk) ->
             writable(socket, deadline).await?;
         }
     }
-    Ok(())
+    write_both(socket, deadline, &[], &[]).await
 }

@@ -11,6 +11,8 @@ pub struct Origin {
     pub listener: usize,
     /// Whether the connection is encrypted.
     pub tls: bool,
+    /// The number of the TLS policy that was negotiated; 0 without TLS.
+    pub policy: u32,
 }
 
 impl Origin {

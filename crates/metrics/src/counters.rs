@@ -64,6 +64,44 @@ impl SiteCounters {
     }
 }
 
+/// Why a TLS handshake failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HandshakeFailure {
+    /// The core has as many on their way as it may.
+    TooMany,
+    /// It took too long.
+    Timeout,
+    /// The client closed the connection, or the network did.
+    Gone,
+    /// The client speaks no TLS.
+    NotTls,
+    /// No site has the client's name, or there is no certificate for it.
+    NoCertificate,
+    /// The client refused what it was shown.
+    RefusedByClient,
+    /// The client's certificate is missing, or not one that is trusted.
+    ClientCertificate,
+    /// There is no version, cipher suite or group that both have.
+    Incompatible,
+    /// What the client sent breaks the protocol.
+    Protocol,
+}
+
+impl HandshakeFailure {
+    /// All of them with the `cause` label.
+    pub const ALL: [(Self, &str); 9] = [
+        (Self::TooMany, "too_many"),
+        (Self::Timeout, "timeout"),
+        (Self::Gone, "client_gone"),
+        (Self::NotTls, "not_tls"),
+        (Self::NoCertificate, "no_certificate"),
+        (Self::RefusedByClient, "refused_by_client"),
+        (Self::ClientCertificate, "client_certificate"),
+        (Self::Incompatible, "incompatible"),
+        (Self::Protocol, "protocol"),
+    ];
+}
+
 /// Counters of one core that belong to no site.
 #[derive(Debug, Default)]
 #[repr(align(128))]
@@ -73,6 +111,10 @@ pub struct CoreCounters {
     pub(crate) accept_failures: Counter,
     pub(crate) too_many: Counter,
     pub(crate) too_many_of_address: Counter,
+    /// Full handshakes and resumed ones.
+    pub(crate) handshakes: [Counter; 2],
+    /// By [`HandshakeFailure`].
+    pub(crate) handshake_failures: [Counter; HandshakeFailure::ALL.len()],
     /// By cause. Causes are a closed set of names in the program, so the table is bounded; a lock of
     /// its own core only, on a path that is not the usual one.
     pub(crate) refused: Mutex<BTreeMap<&'static str, (u16, u64)>>,
@@ -97,6 +139,16 @@ impl CoreCounters {
     /// Counts a connection that was closed because its address has as many as it may.
     pub fn too_many_of_address(&self) {
         self.too_many_of_address.add(1);
+    }
+
+    /// Counts a TLS handshake that was completed.
+    pub fn handshake_done(&self, is_resumed: bool) {
+        self.handshakes[usize::from(is_resumed)].add(1);
+    }
+
+    /// Counts a TLS handshake that was not.
+    pub fn handshake_failed(&self, failure: HandshakeFailure) {
+        self.handshake_failures[failure as usize].add(1);
     }
 
     /// Counts a connection that the kernel could not hand over.

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
-use crate::counters::{BUCKETS_MICROS, CLASSES, CoreCounters, Counter, Registry, SiteCounters};
+use crate::counters::{
+    BUCKETS_MICROS, CLASSES, CoreCounters, Counter, HandshakeFailure, Registry, SiteCounters,
+};
 use crate::exposition::Exposition;
 use crate::exposition::Kind::{Counter as Counts, Gauge, Histogram};
 use crate::handler::Handler;
@@ -20,6 +22,7 @@ pub fn render(registry: &Registry, stats: &Stats) -> String {
     sent_bytes(&mut out, &sites);
     durations(&mut out, &sites);
     process(&mut out, registry);
+    handshakes(&mut out, &registry.cores);
     refused_connections(&mut out, &registry.cores);
     refused(&mut out, registry);
     out.single("onehop_connections_max", Gauge, "Connections that may be open.", stats.connections_max);
@@ -89,6 +92,20 @@ fn process(out: &mut Exposition, registry: &Registry) {
         "Lines of access logs that were lost: the log was slow, or its disk full.",
         registry.log_lines_dropped.load(Ordering::Relaxed),
     );
+}
+
+fn handshakes(out: &mut Exposition, cores: &[Arc<CoreCounters>]) {
+    let name = "onehop_tls_handshakes_total";
+    out.family(name, Counts, "TLS handshakes completed: with a new session, or a resumed one.");
+    for (number, kind) in ["full", "resumed"].into_iter().enumerate() {
+        out.sample(name, &[("kind", kind)], sum(cores, |core| &core.handshakes[number]));
+    }
+    let name = "onehop_tls_handshake_failures_total";
+    out.family(name, Counts, "TLS handshakes that failed, by cause.");
+    for (failure, cause) in HandshakeFailure::ALL {
+        let failures = sum(cores, |core| &core.handshake_failures[failure as usize]);
+        out.sample(name, &[("cause", cause)], failures);
+    }
 }
 
 fn refused_connections(out: &mut Exposition, cores: &[Arc<CoreCounters>]) {

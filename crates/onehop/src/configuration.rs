@@ -73,53 +73,7 @@ pub(crate) fn load_again(file: &ConfigurationFile, watching: &Watching) -> Resul
         .map_err(|errors| problems::draw(&errors, Look::Plain))?;
     let watched = Watched::of(loaded.files, &loaded.checked);
     *watching.lock().unwrap_or_else(PoisonError::into_inner) = watched;
-    refuse_tls(&loaded.checked)?;
     Ok(loaded.checked)
-}
-
-/// An address that means HTTPS is never served in the clear by accident, and TLS is not there yet.
-pub(crate) fn refuse_tls(checked: &Checked) -> Result<(), String> {
-    let Some(Tls { who, labels, host }) = tls_of(checked) else { return Ok(()) };
-    Err(format!(
-        "HTTPS is not there yet, and {who} asks for it: {labels}\n  \
-         serve it without TLS on port 80:   http://{host} {{ … }}\n  \
-         or on a port of its own:           http://{host}:8080 {{ … }}\n  \
-         or everything without TLS:         {{ auto_https off }} as the first block of the file",
-    ))
-}
-
-/// The same for a pack. What was packed asks for no HTTPS: somebody has changed where it listens.
-pub(crate) fn refuse_tls_of_pack(checked: &Checked) -> Result<(), String> {
-    let Some(Tls { who, labels, host }) = tls_of(checked) else { return Ok(()) };
-    Err(format!(
-        "HTTPS is not there yet, and {who} asks for it: {labels}\n  \
-         serve it without TLS on port 80:   --listen http://{host}, or that address in ONEHOP_LISTEN or the override file\n  \
-         or on a port of its own:           --listen http://{host}:8080"
-    ))
-}
-
-/// What asks for HTTPS.
-struct Tls<'c> {
-    who: &'static str,
-    labels: String,
-    /// Of the first site.
-    host: &'c str,
-}
-
-fn tls_of(checked: &Checked) -> Option<Tls<'_>> {
-    let labels: Vec<&str> = checked
-        .listeners
-        .iter()
-        .filter(|listener| listener.tls)
-        .flat_map(|listener| &listener.sites)
-        .filter_map(|&site| checked.sites.get(site))
-        .map(|site| site.label.as_str())
-        .collect();
-    let first = labels.first()?;
-    let host = first.strip_prefix("https://").unwrap_or(first);
-    let host = host.split_once([':', '/']).map_or(host, |(host, _)| host);
-    let who = if labels.len() == 1 { "a site" } else { "this configuration" };
-    Some(Tls { who, labels: labels.join(", "), host })
 }
 
 /// A place as it is shown: `:80`, `127.0.0.1:8080`, `unix//run/site.sock`.

@@ -12,6 +12,24 @@ pub use upstreams::*;
 /// Bytes read and thrown away while lingering; more than that is not a mistake but a flood.
 pub const LINGER_BYTES_MAX: usize = 256 * 1024;
 
+/// How long a TLS handshake may take, from the connection to its last message: three round trips and a slow phone.
+pub const HANDSHAKE_DEADLINE: Duration = Duration::from_secs(10);
+
+/// TLS handshakes on their way at a time on one core; others are reset. A full one takes a core some 200 us, so that this
+/// many keep it busy for a quarter of a second.
+pub const HANDSHAKES_MAX: u32 = 1_024;
+
+/// How long one order of a certificate may take, with every challenge that is tried. Issuers answer within seconds, and
+/// validate within a minute.
+pub const ACME_ORDER_DEADLINE: Duration = Duration::from_secs(300);
+
+/// How long a program that sets a DNS record may take.
+pub const DNS_HOOK_DEADLINE: Duration = Duration::from_secs(120);
+
+/// How long the servers of a zone get to learn of a new record before the issuer looks: certmagic's default is to look
+/// itself; a fixed time needs no resolver of ours.
+pub const DNS_PROPAGATION_DELAY: Duration = Duration::from_secs(10);
+
 /// Bytes of a request's line and header fields together; beyond it 431. nginx allows 8 + 4 × 8 KiB.
 pub const HEAD_BYTES_MAX: usize = 32 * 1024;
 

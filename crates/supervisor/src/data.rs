@@ -54,6 +54,24 @@ pub(crate) fn make_folder(data: &AppData, account: Option<&Account>) -> Result<P
     Ok(folder)
 }
 
+/// A folder of the server itself in the data directory, which is made where it is missing; the folder is not. An error is
+/// for a person.
+pub fn folder_of_server(configured: Option<&Path>, name: &str) -> Result<PathBuf, String> {
+    let directory = match configured {
+        Some(directory) => directory.to_owned(),
+        None => default_directory(own_user(), |name| env::var_os(name)).ok_or(
+            "there is no data directory for certificates: neither $STATE_DIRECTORY nor $XDG_DATA_HOME nor $HOME is set; \
+             set `data_dir` in the global block",
+        )?,
+    };
+    let mode = if own_user() == 0 { 0o711 } else { 0o700 };
+    make_missing(&directory, mode).map_err(|error| {
+        let shown = directory.display();
+        format!("the data directory {shown} cannot be made ({error}): set `data_dir` to a folder that this user may write in")
+    })?;
+    Ok(directory.join(name))
+}
+
 /// systemd's state directory (systemd.exec(5): several have colons between them), else the user's (XDG Base Directory
 /// Specification 0.8), else the system's for root.
 fn default_directory(user: u32, variable: impl Fn(&str) -> Option<std::ffi::OsString>) -> Option<PathBuf> {

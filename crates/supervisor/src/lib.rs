@@ -26,7 +26,7 @@ mod app;
 mod backoff;
 mod capacity;
 mod control_connection;
-mod data;
+pub mod data;
 mod elsewhere;
 mod embedded;
 mod environment;

@@ -67,7 +67,11 @@ impl Transport {
         let is_pending = match &self.socket().0 {
             Owner::EventLoop(Socket::Tcp(stream)) => stream.poll_read_ready(&mut context).is_pending(),
             Owner::EventLoop(Socket::Unix(stream)) => stream.poll_read_ready(&mut context).is_pending(),
-            Owner::DetachedTcp(_) | Owner::DetachedUnix(_) | Owner::Lost => false,
+            // Upstreams are encrypted above the socket, not in it.
+            Owner::EventLoop(Socket::Tls(_))
+            | Owner::DetachedTcp(_)
+            | Owner::DetachedUnix(_)
+            | Owner::Lost => false,
         };
         if is_pending && self.is_drained() { Liveness::Alive } else { self.check_kernel() }
     }
@@ -186,7 +190,7 @@ impl MovableSocket {
             Owner::EventLoop(Socket::Unix(stream)) => Some(stream.as_fd()),
             Owner::DetachedTcp(stream) => Some(stream.as_fd()),
             Owner::DetachedUnix(stream) => Some(stream.as_fd()),
-            Owner::Lost => None,
+            Owner::EventLoop(Socket::Tls(_)) | Owner::Lost => None,
         }
     }
 

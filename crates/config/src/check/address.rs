@@ -4,6 +4,7 @@ use std::net::Ipv6Addr;
 
 use super::Context;
 use super::template::fixed;
+use crate::checked::tls::AutoHttps;
 use crate::checked::{Global, HostPattern};
 use crate::directives::{self, Bind};
 use crate::problem::{Location, Problem};
@@ -22,6 +23,8 @@ pub(crate) struct Address {
     port: Option<u16>,
     /// Where it is bound to, instead of where its site says.
     pub(crate) bind: Option<Bind>,
+    /// Its site has `tls`.
+    pub(crate) has_tls: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,7 +77,15 @@ impl Address {
                 Problem::error("address", place, "this address is empty").help("write `:8080`, for example")
             );
         }
-        Ok(Address { label: text.clone(), place: place.clone(), scheme, host, port, bind: None })
+        Ok(Address {
+            label: text.clone(),
+            place: place.clone(),
+            scheme,
+            host,
+            port,
+            bind: None,
+            has_tls: false,
+        })
     }
 
     /// Takes a URL to listen at apart. `localhost` and loopback addresses are interfaces as well as hosts: what is meant
@@ -101,6 +112,7 @@ impl Address {
             host: None,
             port,
             bind: Some(bind),
+            has_tls: false,
         };
         if text.starts_with("unix/") {
             return Ok(at(Some(Scheme::Http), None, directives::bind_to(cx, token)?));
@@ -155,43 +167,48 @@ impl Address {
         }
     }
 
-    /// Where it is reached. An address that means HTTPS in Caddy and is served without TLS here
-    /// gets a warning; none is where Caddy would not use TLS either.
+    /// Where it is reached. As in Caddy an address means HTTPS, unless it says `http`, has the port of HTTP, or has a port
+    /// and no host; a site with `tls` means it whatever its port. Only `auto_https off` changes that, with a warning.
     pub(crate) fn endpoint(&self, cx: &mut Context<'_>, global: &Global) -> Result<Endpoint, Box<Problem>> {
         let (http, https) = (global.http_port, global.https_port);
         match (self.scheme, self.port) {
             (Some(Scheme::Http), port) if port == Some(https) => Err(self.contradiction("http", https)),
             (Some(Scheme::Https), port) if port == Some(http) => Err(self.contradiction("https", http)),
-            (Some(Scheme::Http), port) => Ok(Endpoint { port: port.unwrap_or(http), tls: false }),
-            (Some(Scheme::Https), port) => Ok(Endpoint { port: port.unwrap_or(https), tls: true }),
-            (None, Some(port)) if port == https => Ok(Endpoint { port, tls: true }),
-            (None, Some(port)) => {
-                if self.host.is_some() && port != http {
-                    self.warn_of_plain(cx, global, port);
+            (Some(Scheme::Http), _) if self.has_tls => Err(self.plain_with_tls()),
+            (None, Some(port)) if port == http && self.has_tls => Err(self.plain_with_tls()),
+            (None, port) if self.is_plain(global) => {
+                let port = port.unwrap_or(http);
+                if self.host.is_some() && port != http || self.port.is_none() {
+                    self.warn_of_plain(cx, port);
                 }
                 Ok(Endpoint { port, tls: false })
             }
-            (None, None) if global.auto_https => Ok(Endpoint { port: https, tls: true }),
-            (None, None) => {
-                self.warn_of_plain(cx, global, http);
-                Ok(Endpoint { port: http, tls: false })
-            }
+            _ => Ok(self.quiet_endpoint(global)),
         }
     }
 
     /// Whether it is reached without TLS; of an address that contradicts itself, what its scheme says.
     pub(crate) fn is_plain(&self, global: &Global) -> bool {
+        let is_off = global.auto_https == AutoHttps::Off;
         match (self.scheme, self.port) {
             (Some(scheme), _) => scheme == Scheme::Http,
-            (None, Some(port)) => port != global.https_port,
-            (None, None) => !global.auto_https,
+            (None, Some(port)) if port == global.https_port => false,
+            (None, _) if self.has_tls => false,
+            (None, Some(port)) => is_off || self.host.is_none() || port == global.http_port,
+            (None, None) => is_off,
         }
+    }
+
+    fn plain_with_tls(&self) -> Box<Problem> {
+        let message = format!("`{}` is served without TLS, and its site has `tls`", self.label);
+        Problem::error("mixed-tls", &self.place, message)
+            .help("write `https://`, or move this address into a site without `tls`")
     }
 
     /// An Onehopfile with `auto_https off` means it; in a Caddyfile those words only mean that
     /// nobody obtains certificates.
-    fn warn_of_plain(&self, cx: &mut Context<'_>, global: &Global, port: u16) {
-        if !global.auto_https && cx.kind == FileKind::Onehopfile {
+    fn warn_of_plain(&self, cx: &mut Context<'_>, port: u16) {
+        if cx.kind == FileKind::Onehopfile {
             return;
         }
         let message = format!("`{}` is served without TLS on port {port}", self.label);

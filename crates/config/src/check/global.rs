@@ -2,11 +2,13 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::Context;
 use super::template::fixed;
 use super::value::{duration, port, size};
+use crate::checked::tls::{AutoHttps, CertificateIssuer, GlobalTls};
 use crate::checked::{Admin, Global};
 use crate::directives;
 use crate::limits::CONNECTIONS_PER_ADDRESS_MAX;
@@ -33,26 +35,53 @@ const OPTIONS: OptionTable<Global> = OptionTable {
     ..OptionTable::new(
         "global options",
         &[
-            not_yet("acme_ca"),
-            not_yet("acme_ca_root"),
-            not_yet("acme_dns"),
-            not_yet("acme_eab"),
+            value("acme_ca", "https://ca.internal/acme/directory", |cx, _, value| {
+                cx.certificates.acme.directory =
+                    Some(fixed(cx.source, value.token, "the URL of a directory")?);
+                Ok(())
+            }),
+            value("acme_ca_root", "./root.pem", |cx, _, value| {
+                cx.certificates.acme.trusted_root = Some(directives::file_of_tls(cx, value.token)?);
+                Ok(())
+            }),
+            line("acme_dns", "exec <program> [<argument>…]", |cx, _, line| {
+                cx.certificates.acme.dns_program = Some(directives::dns_of_tls(cx, line)?);
+                Ok(())
+            }),
+            line("acme_eab", "{ key_id <id> mac_key <key> }", |cx, _, line| {
+                cx.certificates.acme.external_account = Some(external_account(cx, line)?);
+                Ok(())
+            }),
             line("admin", "127.0.0.1:2020", |cx, global, line| {
                 admin(cx, line).map(|admin| global.admin = admin)
             }),
             value("auto_https", "off", |_, global, value| {
                 auto_https(value.token).map(|choice| global.auto_https = choice)
             }),
-            not_yet("cert_issuer"),
+            line("cert_issuer", "acme|internal [{ … }]", |cx, _, line| {
+                let issuer = directives::issuer_of_tls(cx, line)?;
+                cx.certificates.issuers.push(issuer);
+                Ok(())
+            }),
             not_yet("cert_lifetime"),
             line("debug", "", debug),
             not_yet("default_bind"),
-            not_yet("default_sni"),
+            value("default_sni", "example.com", |cx, global, value| {
+                global.tls.default_name = Some(fixed(cx.source, value.token, "a name")?.to_ascii_lowercase());
+                Ok(())
+            }),
             not_yet("dns"),
             not_yet("ech"),
-            not_yet("email"),
+            value("email", "me@example.com", |cx, _, value| {
+                cx.certificates.acme.email = Some(fixed(cx.source, value.token, "an email address")?);
+                Ok(())
+            }),
             not_yet("events"),
-            not_yet("fallback_sni"),
+            value("fallback_sni", "example.com", |cx, global, value| {
+                global.tls.fallback_name =
+                    Some(fixed(cx.source, value.token, "a name")?.to_ascii_lowercase());
+                Ok(())
+            }),
             not_yet("filesystem"),
             value("grace_period", "10s", |_, global, value| {
                 duration(value.token).map(|time| global.grace_period = time)
@@ -63,8 +92,15 @@ const OPTIONS: OptionTable<Global> = OptionTable {
             value("https_port", "8443", |_, global, value| {
                 port(value.token, "`https_port`").map(|port| global.https_port = port)
             }),
-            not_yet("key_type"),
-            not_yet("local_certs"),
+            value("key_type", "p256", |cx, _, value| {
+                cx.certificates.key_type = directives::key_type_of_tls(cx, value.token)?;
+                Ok(())
+            }),
+            line("local_certs", "", |cx, _, line| {
+                super::servers::stands_alone(line)?;
+                cx.certificates.issuers.push(CertificateIssuer::Local);
+                Ok(())
+            }),
             not_yet("log"),
             not_yet("metrics"),
             not_yet("ocsp_interval"),
@@ -77,11 +113,18 @@ const OPTIONS: OptionTable<Global> = OptionTable {
             not_yet("pki"),
             not_yet("preferred_chains"),
             not_yet("renew_interval"),
-            not_yet("renewal_window_ratio"),
+            value("renewal_window_ratio", "0.33", |cx, _, value| {
+                cx.certificates.renewal_ratio = directives::ratio_of_tls(value.token)?;
+                Ok(())
+            }),
             line("servers", "{ … }", |cx, _, line| super::servers::servers(cx, line)),
             not_yet("shutdown_delay"),
-            not_yet("skip_install_trust"),
-            not_yet("storage"),
+            // Only `onehop trust` changes what a machine trusts.
+            line("skip_install_trust", "", |_, _, line| super::servers::stands_alone(line)),
+            line("storage", "file_system <folder>", |cx, global, line| {
+                global.tls.storage = Some(storage(cx, line)?);
+                Ok(())
+            }),
             not_yet("storage_check"),
             not_yet("storage_clean_interval"),
             not_yet("tls_automate_names"),
@@ -129,7 +172,8 @@ pub(crate) fn defaults() -> Global {
         limit: None,
         threads: None,
         grace_period: GRACE_PERIOD,
-        auto_https: true,
+        auto_https: AutoHttps::On,
+        tls: GlobalTls::default(),
         http_port: 80,
         https_port: 443,
         data_directory: None,
@@ -263,19 +307,57 @@ fn threads(value: Value<'_>) -> Result<Option<NonZeroUsize>, Box<Problem>> {
     Ok(usize::try_from(threads).ok().and_then(NonZeroUsize::new))
 }
 
-fn auto_https(token: &Token) -> Result<bool, Box<Problem>> {
+fn auto_https(token: &Token) -> Result<AutoHttps, Box<Problem>> {
     match token.text.as_str() {
-        "off" => Ok(false),
-        // There are no redirects yet to be disabled.
-        "disable_redirects" => Ok(true),
-        word @ ("disable_certs" | "ignore_loaded_certs") => {
-            let message = format!("`auto_https {word}` is a setting of Caddy that onehop does not have yet");
-            Err(Problem::error("not-yet", &token.place, message))
-        }
+        "off" => Ok(AutoHttps::Off),
+        "disable_redirects" => Ok(AutoHttps::DisableRedirects),
+        "disable_certs" => Ok(AutoHttps::DisableCertificates),
+        "ignore_loaded_certs" => Ok(AutoHttps::IgnoreLoaded),
         word => {
-            Err(Problem::error("unknown-option", &token.place, format!("`auto_https` cannot be `{word}`"))
-                .help("it can be `off` or `disable_redirects`"))
+            let message = format!("`auto_https` cannot be `{word}`");
+            Err(Problem::error("unknown-option", &token.place, message)
+                .help("it can be `off`, `disable_redirects`, `disable_certs` or `ignore_loaded_certs`"))
         }
+    }
+}
+
+/// Both halves stand in a block, as in Caddy.
+fn external_account(cx: &Context<'_>, line: &Directive) -> Result<(String, String), Box<Problem>> {
+    let wrong = || {
+        Problem::error("arguments", &line.name.place, "`acme_eab` needs a key identifier and a MAC key")
+            .help("it is written `acme_eab { key_id ID mac_key KEY }`, each on a line of its own")
+    };
+    let half = |name: &str| {
+        let found = line.block.iter().flatten().find(|inner| inner.name.text == name);
+        match found.map(|inner| inner.args.as_slice()) {
+            Some([only]) => fixed(cx.source, only, "a key"),
+            _ => Err(wrong()),
+        }
+    };
+    if !line.args.is_empty() {
+        return Err(wrong());
+    }
+    Ok((half("key_id")?, half("mac_key")?))
+}
+
+fn storage(cx: &Context<'_>, line: &Directive) -> Result<PathBuf, Box<Problem>> {
+    let folder = match line.args.as_slice() {
+        [kind, folder] if kind.text == "file_system" && line.block.is_none() => Some(folder),
+        [kind] if kind.text == "file_system" => {
+            let root = line.block.iter().flatten().find(|inner| inner.name.text == "root");
+            root.and_then(|root| root.args.first())
+        }
+        [kind, ..] if kind.text != "file_system" => {
+            let message = format!("`storage {}` is a plugin of Caddy that onehop does not have", kind.text);
+            return Err(Problem::error("not-yet", &kind.place, message)
+                .help("certificates are kept in files: `storage file_system FOLDER`"));
+        }
+        _ => None,
+    };
+    match folder {
+        Some(folder) => Ok(cx.absolute_to_write(&fixed(cx.source, folder, "the path of a folder")?)),
+        None => Err(Problem::error("arguments", &line.name.place, "`storage` does not say which folder")
+            .help("it is written `storage file_system FOLDER`")),
     }
 }
 

@@ -1,11 +1,13 @@
 //! Sites onto listeners: one listener an address, several sites on each.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use super::Context;
 use super::address::{Address, Endpoint};
+use super::automatic;
 use crate::checked::{Global, HostPattern, ListenAddress, Listener, Site};
-use crate::directives::Bind;
+use crate::directives::{Bind, TlsSettings};
 use crate::problem::{Location, Problem};
 
 /// Listeners and sites as they grow.
@@ -36,7 +38,7 @@ impl Listeners {
         global: &Global,
         addresses: &[Address],
         binds: &[Bind],
-        site: &Site,
+        (site, tls): (&Site, &TlsSettings),
     ) {
         let mut reached: Vec<Reached<'_>> = Vec::new();
         for address in addresses {
@@ -63,6 +65,10 @@ impl Listeners {
             if known.is_none() {
                 let label = reached.addresses.first().map_or_else(String::new, |first| first.label.clone());
                 self.sites.push(Site { label, hosts, ..site.clone() });
+            }
+            let is_encrypted = self.listeners.get(reached.listener).is_some_and(|listener| listener.tls);
+            if let Some(site) = self.sites.get_mut(index).filter(|site| is_encrypted && site.tls.is_none()) {
+                site.tls = Some(Arc::new(automatic::site(cx, global, tls, &reached.addresses)));
             }
             if let Some(listener) = self.listeners.get_mut(reached.listener) {
                 listener.sites.push(index);

@@ -1,11 +1,12 @@
 //! From a tree of lines to checked settings. Knows what words mean; sees text only through
 //! `syntax`, and the world only through [`Source`].
 //!
-//! `global` reads the options block, `address` what a site's address means, `listen` puts sites on
+//! `global` reads the options block, `address` what a site's address means, `automatic` which certificate a site gets, `listen` puts sites on
 //! listeners, `matcher` reads conditions, `template` and `placeholder` text with placeholders,
 //! `route_order` puts routes into acting order, `servers` reads what the global block says of all listeners, `value` reads numbers and the like.
 
 mod address;
+mod automatic;
 pub(crate) mod file_match;
 mod global;
 mod listen;
@@ -28,6 +29,7 @@ use crate::problem::{Problem, Problems};
 use crate::source::{FileKind, Source};
 
 pub(crate) use address::{Address, Endpoint, host_pattern};
+pub(crate) use automatic::Certificates;
 pub(crate) use global::outlines as option_outlines;
 pub(crate) use sites::check;
 
@@ -66,6 +68,8 @@ pub(crate) struct Context<'a> {
     pub(crate) trusted_proxies: Vec<Network>,
     /// `data_dir` of the global block, absolute.
     pub(crate) data_directory: Option<PathBuf>,
+    /// What the global block says of certificates.
+    pub(crate) certificates: Certificates,
     /// Groups of mutually exclusive routes so far.
     groups: u32,
     /// Whether the warning about what Caddy would serve was given.
@@ -90,6 +94,7 @@ impl<'a> Context<'a> {
             limits: KnownLimits::default(),
             trusted_proxies: Vec::new(),
             data_directory: None,
+            certificates: Certificates::default(),
             groups: 0,
             warned_of_caddy: false,
         }

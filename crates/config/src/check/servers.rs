@@ -144,7 +144,7 @@ fn protocols(line: &Directive) -> Result<(), Box<Problem>> {
     }
 }
 
-fn stands_alone(line: &Directive) -> Result<(), Box<Problem>> {
+pub(super) fn stands_alone(line: &Directive) -> Result<(), Box<Problem>> {
     if line.args.is_empty() && line.block.is_none() {
         return Ok(());
     }

@@ -3,7 +3,7 @@
 use super::address::Address;
 use super::listen::Listeners;
 use super::matcher::Scope;
-use super::{Context, global};
+use super::{Context, automatic, global};
 use crate::checked::{AppRun, Checked, Condition, ErrorRoutes, Global, Route, Site, Step, Template};
 use crate::directives::{self, SiteSettings};
 use crate::overrides::{Listens, Moved};
@@ -29,6 +29,7 @@ pub(crate) fn check(cx: &mut Context<'_>, parsed: &Parsed, listens: &Listens) ->
             );
         }
     }
+    automatic::redirect(&global, &mut listeners.listeners, &mut listeners.sites);
     let has_workers = listeners.sites.iter().any(|site| has_workers(&site.routes));
     let lag = cx.limits.lag_of_server.take();
     directives::warn_of_lag(cx, lag.into_iter().collect(), has_workers);
@@ -63,6 +64,8 @@ fn site(
     if let Some(moved) = moved {
         addresses = moved.addresses(cx, &addresses);
     }
+    let has_tls = block.lines.iter().any(|line| line.name.text == "tls");
+    addresses.iter_mut().for_each(|address| address.has_tls = has_tls);
     let scope = Scope::of_block(cx, &block.lines, None);
     let mut settings = SiteSettings::default();
     cx.apps.begin_site(addresses.iter().any(|address| address.is_plain(global)));
@@ -74,11 +77,11 @@ fn site(
         let root = Template::text(cx.base.to_string_lossy());
         routes.insert(0, Route { matcher: None, group: None, step: Step::Root(root), line: 0 });
     }
-    let SiteSettings { logs, errors, binds } = settings;
-    let site = Site { label: String::new(), hosts: Vec::new(), routes, errors, logs };
+    let SiteSettings { logs, errors, binds, tls } = settings;
+    let site = Site { label: String::new(), hosts: Vec::new(), routes, errors, logs, tls: None };
     // Whoever says where it is reached says all of it.
     let binds = if moved.is_some() { &[][..] } else { &binds };
-    listeners.add(cx, global, &addresses, binds, &site);
+    listeners.add(cx, global, &addresses, binds, (&site, &tls));
 }
 
 /// Whether what is done with an error looks for files below the root of its site, which has none.

@@ -20,6 +20,7 @@ mod respond;
 mod rewrite;
 mod root;
 mod spa;
+mod tls;
 mod trust;
 mod try_files;
 
@@ -39,6 +40,10 @@ pub(crate) use app::is_variable_name;
 pub use app::telling_folder;
 pub(crate) use bind::{Bind, bind_to, bind_to_interface};
 pub(crate) use limit::{KnownLimits, of_global_block, warn_of_lag};
+pub(crate) use tls::{
+    TlsSettings, dns as dns_of_tls, file as file_of_tls, issuer as issuer_of_tls,
+    key_type as key_type_of_tls, ratio as ratio_of_tls,
+};
 pub(crate) use trust::of_networks;
 
 type ReadRoutes = fn(&mut Context<'_>, &Scope<'_>, &Directive) -> Result<Vec<Placed>, Box<Problem>>;
@@ -54,7 +59,7 @@ enum Read {
 }
 
 /// The directives that work.
-const DIRECTIVES: [(&str, Read); 20] = [
+const DIRECTIVES: [(&str, Read); 21] = [
     ("app", Read::Routes(app::app)),
     ("bind", Read::Site),
     ("encode", Read::Routes(encode::encode)),
@@ -73,6 +78,7 @@ const DIRECTIVES: [(&str, Read); 20] = [
     ("root", Read::Routes(root::root)),
     ("route", Read::Routes(handle::route)),
     ("spa", Read::Routes(spa::spa)),
+    ("tls", Read::Site),
     ("try_files", Read::Routes(|cx, _, line| try_files::try_files(cx, line))),
     ("import", Read::Import),
 ];
@@ -125,6 +131,7 @@ pub(crate) struct SiteSettings {
     pub(crate) logs: Vec<AccessLog>,
     pub(crate) binds: Vec<Bind>,
     pub(crate) errors: Vec<ErrorRoutes>,
+    pub(crate) tls: TlsSettings,
 }
 
 /// The options of every directive and of the blocks in them, and the directives without any.
@@ -140,6 +147,9 @@ pub(crate) fn outlines() -> Vec<Outline> {
         log::FORMAT_JSON.outline(),
         respond::OPTIONS.outline(),
         spa::OPTIONS.outline(),
+        tls::OPTIONS.outline(),
+        tls::ACME.outline(),
+        tls::CLIENT_AUTH.outline(),
         try_files::OPTIONS.outline(),
     ];
     outlines.extend(app::outlines());
@@ -169,6 +179,7 @@ pub(crate) fn site(
     for line in block.lines.iter().filter(|line| !is_definition(line)) {
         let result = match line.name.text.as_str() {
             "log" => log::log(cx, line).map(|log| settings.logs.push(log)),
+            "tls" => tls::tls(cx, line, &mut settings.tls),
             "bind" => bind::bind(cx, line).map(|binds| settings.binds.extend(binds)),
             "handle_errors" => {
                 handle_errors::handle_errors(cx, scope, line).map(|errors| settings.errors.push(errors))

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use onehop_config::checked::{Checked, ListenAddress};
+use onehop_config::checked::ListenAddress;
 use onehop_config::{Entry, FileKind, FileSource, Loaded, Source};
 
 use super::app::in_words;
@@ -43,7 +43,6 @@ fn start(arguments: &Proxy) -> Result<(), Failure> {
         super::standard_output::print(&written.text);
         return Ok(());
     }
-    refuse_tls(arguments, &loaded.checked)?;
     reporter.starting(&format!("passes requests on to {}", arguments.to.join(", ")));
     warn();
     serve_until_stopped(Serving {
@@ -220,21 +219,6 @@ fn word(text: &str) -> Option<String> {
 /// Whether a character may mean something else than itself in an Onehopfile.
 fn is_special(character: char) -> bool {
     character.is_whitespace() || character.is_control() || "{}\"'`#\\".contains(character)
-}
-
-/// A name without a scheme means HTTPS, which is not there yet and is never served in the clear by accident.
-fn refuse_tls(arguments: &Proxy, checked: &Checked) -> Result<(), Failure> {
-    if !checked.listeners.iter().any(|listener| listener.tls) {
-        return Ok(());
-    }
-    let from = arguments.from.as_deref().unwrap_or_default();
-    let host = from.strip_prefix("https://").unwrap_or(from);
-    let host = host.split_once(':').map_or(host, |(host, _)| host);
-    Err(Failure::wrong(format!(
-        "HTTPS is not there yet, and --from {from} asks for it\n  \
-         serve it without TLS on port 80:   --from http://{host}\n  \
-         or on a port of its own:           --from http://{host}:8080"
-    )))
 }
 
 /// An Onehopfile that is in no folder.

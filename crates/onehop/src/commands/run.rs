@@ -31,7 +31,6 @@ fn start(arguments: &Run) -> Result<(), Failure> {
             crate::arguments::LogForm::Json => reporter.warn(warning.to_string()),
         }
     }
-    configuration::refuse_tls(&loaded.checked).map_err(Failure::wrong)?;
     let watching: Watching = Arc::new(Mutex::new(Watched::of(loaded.files, &loaded.checked)));
     let load = {
         let (file, watching) = (file.clone(), Arc::clone(&watching));

@@ -177,7 +177,7 @@ fn control_socket(
 
 fn start_failure(error: StartError) -> Failure {
     match error {
-        StartError::TlsNotYet(_) | StartError::Memory(_) => Failure::wrong(error.to_string()),
+        StartError::Tls(_) | StartError::Memory(_) => Failure::wrong(error.to_string()),
         StartError::Bind { .. }
         | StartError::Descriptors(_)
         | StartError::Store(_)

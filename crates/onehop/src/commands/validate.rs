@@ -19,9 +19,6 @@ pub(crate) fn validate(arguments: &Validate) -> Result<(), Failure> {
         write_line(problems::draw(&loaded.warnings, Look::of_standard_error()).trim_end());
     }
     tell(&file.path.display().to_string(), &loaded.checked, None)?;
-    if let Err(tls) = configuration::refuse_tls(&loaded.checked) {
-        write_line(&format!("warning: `onehop run` would not start it yet.\n{tls}"));
-    }
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use onehop_server::Event;
-use onehop_server::control::AppEvent;
+use onehop_server::control::{AppEvent, CertificateEvent};
 use onehop_server::request::incidents::{Incident, Origin};
 use serde_json::{Value, json};
 
@@ -66,6 +66,14 @@ fn value(event: &Event) -> Value {
                 "requests": requests,
             })
         }
+        Event::Certificate(CertificateEvent::Obtained { name, issuer, not_after, is_renewal }) => json!({
+            "event": "certificate_obtained", "name": name, "issuer": issuer, "not_after": rfc3339_milliseconds(*not_after),
+            "is_renewal": is_renewal,
+        }),
+        Event::Certificate(CertificateEvent::Failed { name, issuer, reason, next_try_in }) => json!({
+            "event": "certificate_failed", "name": name, "issuer": issuer, "reason": reason,
+            "next_try_ms": milliseconds(*next_try_in),
+        }),
         Event::Warning { message } => json!({"event": "warning", "message": message}),
     }
 }

@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use onehop_server::Event;
-use onehop_server::control::AppEvent;
+use onehop_server::control::{AppEvent, CertificateEvent};
 use onehop_server::request::incidents::{Incident, Origin};
 
 use crate::units::{bytes, counted, duration};
@@ -133,8 +133,29 @@ fn line_of(event: &Event) -> Option<String> {
             let requests = counted(*requests, "request");
             format!("warning: {}: {reason}: {requests} answered {status}", printable(&origin))
         }
+        Event::Certificate(event) => certificate_line(event),
         Event::Warning { message } => format!("warning: {message}"),
     })
+}
+
+/// The line of an event of a certificate.
+fn certificate_line(event: &CertificateEvent) -> String {
+    match event {
+        CertificateEvent::Obtained { name, issuer, not_after, is_renewal } => {
+            let what = if *is_renewal { "renewed" } else { "obtained" };
+            let lasts = not_after.duration_since(SystemTime::now()).unwrap_or_default();
+            format!("  {what:<10} a certificate for {name} from {issuer}, valid for {}", duration(lasts))
+        }
+        CertificateEvent::Failed { name, issuer, reason, next_try_in } => {
+            let next = if next_try_in.is_zero() {
+                "the next issuer is asked now".to_owned()
+            } else {
+                format!("next attempt in {}", duration(*next_try_in))
+            };
+            let of = if issuer.is_empty() { String::new() } else { format!(" from {issuer}") };
+            first_and_rest(&format!("warning: no certificate for {name}{of} ({next}): "), reason, "")
+        }
+    }
 }
 
 /// The line of an event of an application.

@@ -10,7 +10,7 @@ use onehop_config::checked::{self, Checked, Condition, LogOutput, Matcher, Step}
 use onehop_files::tree;
 
 use super::upstreams::Upstreams;
-use super::{memory, trees};
+use super::{certificates, memory, trees};
 use crate::request::route::store_specs;
 
 /// A reason for which a start would be refused.
@@ -44,7 +44,10 @@ pub fn check(settings: &Checked, packed_below: Option<&Path>) -> Vec<Refusal> {
             refuse(None, reason);
         }
     }
-    // Certificates of a pack are in the pack.
+    if let Err(reason) = certificates::check(settings) {
+        refuse(None, reason);
+    }
+    // Certificates of upstreams are in the pack.
     if packed_below.is_none()
         && let Err(reason) = Upstreams::new(None, Arc::new(|_| {})).prepare(settings)
     {

@@ -125,6 +125,8 @@ pub enum Event {
         /// Connections that were cut off.
         cut_off: u64,
     },
+    /// A certificate was obtained, or was not.
+    Certificate(onehop_certificates::keeper::Event),
     /// Something is not as it should be, and the server goes on.
     Warning {
         /// For a person: place, cause, next step.

@@ -6,6 +6,7 @@
 pub mod admin;
 
 mod bind;
+mod certificates;
 mod check;
 mod cores;
 mod descriptors;
@@ -23,6 +24,7 @@ mod upstreams;
 pub use check::{Refusal, check};
 pub use events::{Event, EventSink};
 pub use memory::check_memory;
+pub use onehop_certificates::keeper::Event as CertificateEvent;
 pub use onehop_supervisor::{
     AppEvent, AppStatus, ProgramLine, Restart, SuperviseOptions, WorkerStatus, guard_workers, loaded,
 };

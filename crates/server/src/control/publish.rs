@@ -23,7 +23,9 @@ use crate::request::admission::rate::{self, ClientRateLimiter};
 use crate::request::core::Shared;
 use crate::request::handle::proxy::Proxy;
 use crate::request::per_address::PerAddress;
-use crate::request::route::{ErrorRoutes, HostTable, Known, Route, Site, Snapshot, compile, compile_errors};
+use crate::request::route::{
+    ErrorRoutes, HostTable, Known, Route, Site, SiteTls, Snapshot, TlsListeners, compile, compile_errors,
+};
 use onehop_workers::Pool;
 
 /// Publishes snapshots, one at a time.
@@ -43,6 +45,8 @@ pub(super) struct Configured {
     pub(super) pools: Vec<Arc<Pool>>,
     /// Every `reverse_proxy`, by number.
     pub(super) proxies: Vec<Arc<Proxy>>,
+    /// TLS by number of the site.
+    tls: Vec<Option<Arc<SiteTls>>>,
     /// What the next configuration goes on with.
     pub(super) kept: Kept,
     routes: Vec<Arc<[Route]>>,
@@ -100,7 +104,7 @@ impl Configured {
         specs: Vec<StoreSpec>,
         stores: Vec<Arc<Store>>,
         pools: Vec<Arc<Pool>>,
-        proxies: Vec<Arc<Proxy>>,
+        (proxies, tls): (Vec<Arc<Proxy>>, Vec<Option<Arc<SiteTls>>>),
         mut kept: Kept,
         reports: &LogReports,
     ) -> Result<Self, String> {
@@ -130,7 +134,7 @@ impl Configured {
                 kept.addresses.push(listener.address.clone());
             }
         }
-        Ok(Self { checked, specs, stores, pools, proxies, kept, routes, limiters, errors, logs })
+        Ok(Self { checked, specs, stores, pools, proxies, tls, kept, routes, limiters, errors, logs })
     }
 
     /// The listener that is configured at an address.
@@ -151,6 +155,21 @@ impl Configured {
             }
         }
         PerAddress { most, trusted }
+    }
+
+    /// Whether the connections of a listener are encrypted.
+    pub(super) fn is_encrypted(&self, number: usize) -> bool {
+        let listener = self.kept.addresses.get(number).and_then(|address| self.listener(address));
+        listener.is_some_and(|listener| listener.tls)
+    }
+
+    fn tls_listeners(&self) -> TlsListeners {
+        let global = &self.checked.global.tls;
+        TlsListeners {
+            encrypted: (0..self.kept.addresses.len()).map(|number| self.is_encrypted(number)).collect(),
+            default_name: global.default_name.clone(),
+            fallback_name: global.fallback_name.clone(),
+        }
     }
 
     /// Every `limit` with its requests, those of applications too.
@@ -175,13 +194,15 @@ impl Configured {
     pub(super) fn snapshot(&self, registry: &Registry) -> Arc<Snapshot> {
         let sites =
             self.checked.sites.iter().zip(&self.routes).zip(&self.limiters).zip(&self.errors).zip(&self.logs);
-        let sites = sites.map(|((((site, routes), limiters), errors), logs)| Site {
+        let sites = sites.zip(&self.tls);
+        let sites = sites.map(|(((((site, routes), limiters), errors), logs), tls)| Site {
             label: site.label.as_str().into(),
             routes: Arc::clone(routes),
             limiters: Arc::clone(limiters),
             errors: Arc::clone(errors),
             counters: registry.site(&site.label),
             logs: logs.clone(),
+            tls: tls.clone(),
         });
         let hosts = self.kept.addresses.iter().map(|address| {
             let numbers =
@@ -197,6 +218,7 @@ impl Configured {
             apps: self.pools.clone(),
             proxies: self.proxies.clone(),
             per_address: self.per_address(),
+            tls: self.tls_listeners(),
         })
     }
 }

@@ -19,6 +19,7 @@ use onehop_supervisor::{AppEventSink, AppStatus, Restart, SuperviseOptions, Supe
 
 use super::admin::{Admin, Api};
 use super::bind::{self, Bound};
+use super::certificates::Certificates;
 use super::cores::{Cores, cores_allowed};
 use super::descriptors::{self, Needs};
 use super::events::{Event, EventSink};
@@ -80,6 +81,7 @@ struct Inner {
     trees: Mutex<Trees>,
     supervisor: Supervisor,
     upstreams: Upstreams,
+    certificates: Certificates,
     /// By number of the listener; `None` once it is closed.
     bound: Mutex<Vec<Option<String>>>,
     events: EventSink,
@@ -105,7 +107,6 @@ impl Server {
     /// Reads the trees, binds every address and answers requests.
     pub fn start(checked: Checked, options: Options) -> Result<Running, StartError> {
         let started = Instant::now();
-        refuse_tls(&checked)?;
         descriptors::raise_limit();
         let Options { threads, events, control_socket, load, compressor, supervise, timeouts, .. } = options;
         let Options { connections_max, packed, .. } = options;
@@ -123,12 +124,14 @@ impl Server {
         let pools = supervisor.start(configured_apps(&checked))?;
         let upstreams = Upstreams::new(packed.clone(), Arc::clone(&events));
         let prepared = upstreams.prepare(&checked).map_err(StartError::Store)?;
+        let certificates = Certificates::new(Arc::clone(&events));
+        let tls = certificates.prepare(&checked).map_err(StartError::Tls)?;
         let specs = store_specs(&checked);
         let read = Trees::read(&specs, share.files_bytes, compressor, packed, Arc::clone(&events));
         let (mut trees, stores) = read.map_err(StartError::Store)?;
         let admin_address = checked.global.admin;
-        let (proxies, logs) = (prepared.proxies(), LogReports::new(&registry, &events));
-        let configured = Configured::new(checked, specs, stores, pools, proxies, Kept::default(), &logs);
+        let (made, logs) = ((prepared.proxies(), tls.sites.clone()), LogReports::new(&registry, &events));
+        let configured = Configured::new(checked, specs, stores, pools, made, Kept::default(), &logs);
         let configured = configured.map_err(StartError::Store)?;
         let allowed = needs.connections(limit, configured.needs_second_descriptor());
         let allowed = allowed.map_err(StartError::Descriptors)?;
@@ -136,6 +139,7 @@ impl Server {
         let connections = connections_fixed.unwrap_or_else(|| share.connections.min(allowed));
         warn_of_few_descriptors(limit, connections, &events);
         let shared = Shared::new(configured.snapshot(&registry), cores, connections, timeouts);
+        let shared = shared.with_certificates(certificates.chains(), certificates.challenges());
         let shared = shared_by_cores(shared, &share, &events);
 
         let sockets = Sockets::bind(&configured.kept.addresses, cores, admin_address, control_socket)?;
@@ -144,6 +148,7 @@ impl Server {
         let core_threads = Cores::start(cores, &shared, &registry)?;
         supervisor.open(core_threads.attach());
         upstreams.carry_out(prepared);
+        certificates.carry_out(tls);
         let publisher = Arc::new(Publisher::new(configured, Arc::clone(&registry), Arc::clone(&shared)));
         trees.watch(&publisher);
         let inner = Arc::new(Inner {
@@ -154,6 +159,7 @@ impl Server {
             trees: Mutex::new(trees),
             supervisor,
             upstreams,
+            certificates,
             bound: Mutex::default(),
             events,
             load,
@@ -274,8 +280,9 @@ impl Inner {
     }
 
     fn listen(&self, number: usize, socket: Bound) {
+        let scheme = if self.publisher.current().is_encrypted(number) { "https" } else { "http" };
         let (address, url) = match &socket {
-            Bound::Tcp(_, bound) => (bound.to_string(), format!("http://{}", reachable(*bound))),
+            Bound::Tcp(_, bound) => (bound.to_string(), format!("{scheme}://{}", reachable(*bound))),
             Bound::Unix(socket) => {
                 let path = socket.local_addr().ok().and_then(|a| a.as_pathname().map(PathBuf::from));
                 let path = path.unwrap_or_default().display().to_string();
@@ -296,7 +303,6 @@ impl Inner {
     fn try_reload(&self, restart: Restart) -> Result<ReloadSummary, String> {
         let begun = Instant::now();
         let checked = (self.load)()?;
-        refuse_tls(&checked).map_err(|error| error.to_string())?;
         let specs = store_specs(&checked);
         let (before, known) = {
             let current = self.publisher.current();
@@ -313,6 +319,7 @@ impl Inner {
         let change = trees.plan(&specs, &known, share.files_bytes)?;
         // Whatever can fail has to fail before anything is changed.
         let upstreams = self.upstreams.prepare(&checked)?;
+        let tls = self.certificates.prepare(&checked)?;
         let apps = self
             .supervisor
             .prepare(&configured_apps(&checked), restart)
@@ -324,7 +331,7 @@ impl Inner {
             specs,
             stores,
             apps.pools(),
-            upstreams.proxies(),
+            (upstreams.proxies(), tls.sites.clone()),
             before.clone(),
             &reports,
         );
@@ -344,6 +351,8 @@ impl Inner {
             .filter(|(number, address)| configured.listener(address).is_none() && self.is_open(*number));
         let closed: Vec<usize> = closed.map(|(number, _)| number).collect();
         let sites = configured.checked.sites.len();
+        // A site is served once its certificates are there.
+        self.certificates.carry_out(tls);
         self.publisher.replace(configured);
         self.supervisor.carry_out(apps);
         self.upstreams.carry_out(upstreams);
@@ -476,17 +485,6 @@ impl Api for Inner {
         };
         prometheus::render(&self.registry, &stats)
     }
-}
-
-/// TLS is not there yet, and what means HTTPS is never served in the clear by accident.
-fn refuse_tls(checked: &Checked) -> Result<(), StartError> {
-    let Some(listener) = checked.listeners.iter().find(|listener| listener.tls) else { return Ok(()) };
-    let site = listener.sites.first().and_then(|number| checked.sites.get(*number));
-    let label = site.map_or("a site", |site| site.label.as_str());
-    Err(StartError::TlsNotYet(format!(
-        "{label} means HTTPS, which onehop does not have yet: write http://{label}, give it another port, \
-         or put `auto_https off` into the global block"
-    )))
 }
 
 /// What the cores share, with its part of the memory and its way to report.

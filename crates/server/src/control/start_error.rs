@@ -20,9 +20,9 @@ pub enum StartError {
     /// A root is missing or cannot be read, or a log cannot be opened.
     #[error("{0}")]
     Store(String),
-    /// A site wants TLS, which is not there yet.
+    /// Certificates or settings of TLS cannot be used.
     #[error("{0}")]
-    TlsNotYet(String),
+    Tls(String),
     /// A thread or a runtime could not be made.
     #[error("cannot start: {0}")]
     System(#[from] std::io::Error),

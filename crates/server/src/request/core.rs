@@ -10,10 +10,12 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
+use onehop_acme::MemoryChallenges;
 use onehop_connection::limits::Timeouts;
 use onehop_limits::log_sampling::LogSampling;
 use onehop_metrics::access_log::LogBatches;
 use onehop_metrics::counters::{CoreCounters, SiteCounters};
+use onehop_tls::ChainTable;
 use onehop_upstream::{Mailboxes, Pools};
 use onehop_workers::{Windows, WorkerConnections};
 
@@ -38,6 +40,10 @@ pub struct Shared {
     addresses: Arc<Addresses>,
     /// Failures to report.
     pub(crate) incidents: Incidents,
+    /// Certificates that are obtained and renewed: changes without a new snapshot.
+    chains: Arc<ArcSwap<ChainTable>>,
+    /// What issuers of certificates may ask for now.
+    pub(crate) challenges: Arc<MemoryChallenges>,
 }
 
 /// A counter with a cache line (and its neighbour, which is fetched along) of its own.
@@ -57,7 +63,25 @@ impl Shared {
             windows: Windows::default(),
             addresses: Arc::default(),
             incidents: Incidents::default(),
+            chains: Arc::default(),
+            challenges: Arc::default(),
         }
+    }
+
+    /// The same with these tables of certificates and challenges, which others change.
+    #[must_use]
+    pub fn with_certificates(
+        mut self,
+        chains: Arc<ArcSwap<ChainTable>>,
+        challenges: Arc<MemoryChallenges>,
+    ) -> Self {
+        (self.chains, self.challenges) = (chains, challenges);
+        self
+    }
+
+    /// Certificates that are obtained and renewed, as they are now.
+    pub(crate) fn chains(&self) -> arc_swap::Guard<Arc<ChainTable>> {
+        self.chains.load()
     }
 
     /// The same with these windows of worker connections; without this with the widest.
@@ -119,6 +143,8 @@ pub struct Core {
     pub(crate) workers: Rc<WorkerConnections>,
     /// To upstreams.
     pub(crate) upstreams: Rc<Pools>,
+    /// TLS handshakes on their way.
+    pub(crate) handshakes: Cell<u32>,
     view: RefCell<Rc<View>>,
     seen: Cell<u64>,
 }
@@ -151,6 +177,7 @@ impl Core {
             rejection_lines: LogSampling::default(),
             workers,
             upstreams,
+            handshakes: Cell::new(0),
             view: RefCell::new(view),
             seen: Cell::new(seen),
         }

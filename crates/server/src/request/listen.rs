@@ -16,7 +16,7 @@ use onehop_workers::Worker;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::{Notify, mpsc};
 
-use super::conn::h1;
+use super::conn::{h1, handshake};
 use super::core::{Admission, Core, NoAdmission};
 use crate::limits::ACCEPT_BATCH_MAX;
 use onehop_connection::limits::DEADLINE_TICK;
@@ -177,7 +177,8 @@ impl Acceptor {
     }
 
     fn serve_tcp(&self, stream: TcpStream, peer: std::net::SocketAddr) {
-        let origin = Origin { peer: Some(peer), listener: self.number, tls: false };
+        let tls = self.core.view().snapshot.tls.is_encrypted(self.number);
+        let origin = Origin { peer: Some(peer), listener: self.number, tls, policy: 0 };
         spawn(&self.core, &self.open_here, Socket::Tcp(stream), origin);
     }
 
@@ -224,7 +225,7 @@ impl Acceptor {
     }
 
     fn serve_unix(&self, stream: UnixStream) {
-        let origin = Origin { peer: None, listener: self.number, tls: false };
+        let origin = Origin { peer: None, listener: self.number, tls: false, policy: 0 };
         spawn(&self.core, &self.open_here, Socket::Unix(stream), origin);
     }
 
@@ -248,7 +249,7 @@ impl Acceptor {
 
 fn adopt(core: &Rc<Core>, open_here: &Rc<OpenHere>, number: usize, stream: StdUnixStream) {
     if let Ok(stream) = UnixStream::from_std(stream) {
-        let origin = Origin { peer: None, listener: number, tls: false };
+        let origin = Origin { peer: None, listener: number, tls: false, policy: 0 };
         spawn(core, open_here, Socket::Unix(stream), origin);
     }
 }
@@ -261,7 +262,9 @@ fn spawn(core: &Rc<Core>, open_here: &Rc<OpenHere>, socket: Socket, origin: Orig
                 NoAdmission::TooMany => {
                     core.counters.too_many_connections();
                     core.counters.refused(onehop_message::error::HttpError::TooManyConnections);
-                    socket.send_at_once(TOO_MANY_CONNECTIONS);
+                    if !origin.tls {
+                        socket.send_at_once(TOO_MANY_CONNECTIONS);
+                    }
                     socket.drop_unread();
                 }
                 // Whoever opens them without end is told nothing, and leaves nothing behind in the kernel.
@@ -275,10 +278,25 @@ fn spawn(core: &Rc<Core>, open_here: &Rc<OpenHere>, socket: Socket, origin: Orig
     };
     let open = Open::new(open_here);
     let core = Rc::clone(core);
-    tokio::task::spawn_local(async move {
-        h1::serve(core, socket, origin, admission).await;
-        drop(open);
-    });
+    match socket {
+        // Boxed, so that only handshakes pay for their size.
+        Socket::Tcp(stream) if origin.tls => {
+            tokio::task::spawn_local(Box::pin(async move {
+                if let Some((stream, policy)) = handshake::handshake(&core, stream, origin.listener).await {
+                    let (socket, origin) = (Socket::Tls(Box::new(stream)), Origin { policy, ..origin });
+                    tokio::task::spawn_local(serve(core, socket, origin, admission, open));
+                }
+            }));
+        }
+        socket => {
+            tokio::task::spawn_local(serve(core, socket, origin, admission, open));
+        }
+    }
+}
+
+async fn serve(core: Rc<Core>, socket: Socket, origin: Origin, admission: Admission, open: Open) {
+    h1::serve(core, socket, origin, admission).await;
+    drop(open);
 }
 
 /// Connections of this core.

@@ -23,12 +23,13 @@ mod walk;
 use std::sync::Arc;
 use std::time::Instant;
 
+use onehop_acme::MemoryChallenges;
 use onehop_http1::{Method, RequestHead};
 use onehop_message::error::HttpError;
 use onehop_message::error_response;
 use onehop_message::methods::Methods;
 use onehop_message::origin::Origin;
-use onehop_message::response::Response;
+use onehop_message::response::{Body, Response};
 use onehop_metrics::Handler;
 use onehop_upstream::member::Member;
 
@@ -65,13 +66,41 @@ pub(crate) enum Wait {
     Backend(Backend),
 }
 
+/// Where an issuer of certificates looks for the answer to its challenge (RFC 8555 section 8.3).
+const CHALLENGES: &[u8] = b"/.well-known/acme-challenge/";
+
+/// Answers an issuer's HTTP-01 challenge, whatever the routes say; false where there is no such challenge.
+fn answer_challenge(head: &RequestHead, challenges: &MemoryChallenges, response: &mut Response) -> bool {
+    let text =
+        |bytes: Option<&[u8]>| bytes.and_then(|bytes| std::str::from_utf8(bytes).ok().map(str::to_owned));
+    let (Some(token), Some(host)) = (text(head.path().strip_prefix(CHALLENGES)), text(head.host())) else {
+        return false;
+    };
+    let Some(answer) = challenges.http_01(&token, &host) else { return false };
+    response.status = 200;
+    response.fields.add("Content-Type", b"text/plain");
+    response.body = Body::Bytes(answer.into_bytes().into());
+    true
+}
+
 /// Finds the site of a request. `Err`: none serves it, and the response is complete.
 pub(crate) fn find_site<'a>(
     snapshot: &'a Snapshot,
     head: &RequestHead,
     origin: Origin,
+    challenges: &MemoryChallenges,
     response: &mut Response,
 ) -> Result<(usize, &'a Site), Served> {
+    if !origin.tls && head.path().starts_with(CHALLENGES) && answer_challenge(head, challenges, response) {
+        return Err(Served {
+            site: None,
+            handler: Handler::None,
+            upstream: None,
+            reason: None,
+            error: None,
+            error_id: None,
+        });
+    }
     // RFC 9110 section 9.3.6: a 2xx would promise a tunnel.
     if head.method() == Method::Connect {
         let error = HttpError::MethodNotAllowed(snapshot.methods());
@@ -81,7 +110,11 @@ pub(crate) fn find_site<'a>(
     // The host decides everything that follows; the client of an unknown one learns nothing, not even
     // whether a path exists elsewhere.
     let found = snapshot.site_number(origin.listener, head.host());
-    found.and_then(|number| Some((number, snapshot.sites.get(number)?))).ok_or_else(|| {
+    let found = found.and_then(|number| Some((number, snapshot.sites.get(number)?)));
+    // RFC 9110 section 15.5.20: the connection was negotiated under another policy, so its client may not be one that this
+    // site lets in.
+    let negotiated = |(_, site): &(usize, &Site)| !origin.tls || site.policy_number() == origin.policy;
+    found.filter(negotiated).ok_or_else(|| {
         error_response::fill(HttpError::UnknownHost, response);
         Served::before_a_site(HttpError::UnknownHost)
     })

@@ -13,11 +13,14 @@ mod secrets;
 mod shown;
 mod trees;
 
+use std::path::Path;
+
 use onehop_archive::Index;
 use onehop_archive::contents::{
     Base, Choice, ContentsError, DataRules, Entries, Gathering, Notes, Patterns, Subject, Writing, asked_for,
     load_for_packing, needed,
 };
+use onehop_config::checked::Checked;
 
 use self::output::{Output, Program};
 use self::progress::Progress;
@@ -49,6 +52,20 @@ struct Plan {
     notes: Notes,
 }
 
+/// A pack is copied around, and a private key must not be.
+fn refuse_own_keys(base: &Path, checked: &Checked) -> Result<(), Failure> {
+    let mut files = checked.sites.iter().flat_map(|site| &site.tls).flat_map(|tls| &tls.files);
+    match files.find(|pair| pair.key.starts_with(base)) {
+        Some(pair) => Err(Failure::wrong(format!(
+            "`tls` names {}, and a pack holds no private keys\n  \
+             name a place on the machine where it runs:   tls /etc/ssl/site.pem /etc/ssl/site.key\n  \
+             or let it obtain certificates itself:        a site without `tls`",
+            pair.key.display()
+        ))),
+        None => Ok(()),
+    }
+}
+
 fn plan(arguments: &Pack) -> Result<Plan, Failure> {
     // What cannot be run is not packed, and its errors are those of `onehop run`.
     let file = configuration::find(arguments.file.named(), "onehop pack FILE")?;
@@ -57,13 +74,13 @@ fn plan(arguments: &Pack) -> Result<Plan, Failure> {
     if !loaded.warnings.is_empty() {
         write_line(problems::draw(&loaded.warnings, Look::of_standard_error()).trim_end());
     }
-    configuration::refuse_tls(&loaded.checked).map_err(Failure::wrong)?;
     onehop_server::control::check_memory(&loaded.checked).map_err(Failure::wrong)?;
 
     let excluded = patterns("--exclude", &arguments.exclude)?;
     let included = patterns("--include", &arguments.include)?;
     let program = Program::open(arguments.target.as_ref())?;
     let Subject { base, configuration, checked, files } = Subject::read(&file.path, file.kind, stand_ins)?;
+    refuse_own_keys(base.folder(), &checked)?;
     let rules = DataRules::new(&base, included);
     let output = Output::choose(arguments.output.as_ref(), arguments.oci.image.as_ref(), &base)?;
     if arguments.oci.image.is_some() {

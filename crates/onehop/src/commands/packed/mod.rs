@@ -15,7 +15,7 @@ use crate::arguments::{PackedArguments, PackedCommand, Target, Title};
 use crate::failure::Failure;
 use crate::own_program;
 use crate::report::write_line;
-use crate::{commands, configuration, problems};
+use crate::{commands, problems};
 
 use choices::Choices;
 
@@ -65,8 +65,6 @@ pub(crate) fn obey(location: Location) -> Result<(), Failure> {
         }
         Some(PackedCommand::Validate(changes)) => {
             let loaded = own.load_shown(&Choices::of(&changes, &own)?)?;
-            // A start would refuse it.
-            configuration::refuse_tls_of_pack(&loaded.checked).map_err(Failure::wrong)?;
             commands::validate::tell(&own.index.name, &loaded.checked, Some(&own.nowhere()))
         }
         Some(PackedCommand::Routes(changes)) => {

@@ -11,7 +11,6 @@ use super::Own;
 use super::choices::Choices;
 use crate::arguments::{LogForm, PackedArguments};
 use crate::commands::serving::{Serving, reporter, serve_until_stopped};
-use crate::configuration;
 use crate::failure::Failure;
 use crate::problems::{self, Look};
 use crate::report::Reporter;
@@ -26,7 +25,6 @@ pub(super) fn serve(own: &Own, arguments: &PackedArguments) -> Result<(), Failur
     reporter.starting(&serves(own, &choices, &loaded.checked));
     tell_warnings(own, &reporter, arguments.process.log, &loaded.warnings, &base);
     tell_missing_variables(own, &reporter);
-    configuration::refuse_tls_of_pack(&loaded.checked).map_err(Failure::wrong)?;
     let watching: Watching = Arc::new(Mutex::new(watched(&choices, loaded.files, &base)));
     let load = {
         let (own, choices, watching, base) =
@@ -67,7 +65,6 @@ fn load_again(own: &Own, choices: &Choices, base: &Path, watching: &Watching) ->
     let loaded =
         choices.load(own, base).map_err(|errors| own.named(&problems::draw(&errors, Look::Plain), base))?;
     *watching.lock().unwrap_or_else(PoisonError::into_inner) = watched(choices, loaded.files, base);
-    configuration::refuse_tls_of_pack(&loaded.checked)?;
     Ok(loaded.checked)
 }
 

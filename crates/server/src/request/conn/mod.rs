@@ -5,3 +5,4 @@
 
 mod arrival;
 pub(crate) mod h1;
+pub(crate) mod handshake;

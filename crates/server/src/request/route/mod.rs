@@ -16,6 +16,7 @@ use onehop_config::checked::{self, Encode, FileServer, HeaderStep, RedirectKind,
 use onehop_message::methods::Methods;
 use onehop_metrics::access_log::LogTarget;
 use onehop_metrics::counters::SiteCounters;
+use onehop_tls::{Chain, Policy};
 use regex_lite::Regex;
 
 pub use compile::{Known, compile, compile_errors, configured_apps, configured_limits, store_specs};
@@ -45,6 +46,27 @@ pub struct Snapshot {
     pub proxies: Vec<Arc<Proxy>>,
     /// How many connections one address may have.
     pub per_address: PerAddress,
+    /// What holds for TLS on every listener.
+    pub tls: TlsListeners,
+}
+
+/// What holds for TLS on every listener.
+#[derive(Debug, Default)]
+pub struct TlsListeners {
+    /// By number of the listener: whether its connections are encrypted.
+    pub encrypted: Vec<bool>,
+    /// The name that a client means which sends none.
+    pub default_name: Option<String>,
+    /// The name whose certificate is shown where there is none for the client's.
+    pub fallback_name: Option<String>,
+}
+
+/// TLS of one site.
+pub struct SiteTls {
+    /// What is negotiated.
+    pub policy: Policy,
+    /// Certificates from files.
+    pub files: Vec<Chain>,
 }
 
 /// One site, compiled.
@@ -61,6 +83,8 @@ pub struct Site {
     pub counters: Vec<Arc<SiteCounters>>,
     /// Where its requests are logged.
     pub logs: Vec<LogTarget>,
+    /// How it is encrypted on listeners with TLS.
+    pub tls: Option<Arc<SiteTls>>,
 }
 
 /// A compiled [`checked::Route`].
@@ -159,6 +183,20 @@ impl ErrorRoutes {
     }
 }
 
+impl TlsListeners {
+    /// Whether the connections of a listener are encrypted.
+    pub(crate) fn is_encrypted(&self, listener: usize) -> bool {
+        self.encrypted.get(listener).copied().unwrap_or(false)
+    }
+}
+
+impl Site {
+    /// The number of its TLS policy; 0 without TLS.
+    pub(crate) fn policy_number(&self) -> u32 {
+        self.tls.as_ref().map_or(0, |tls| tls.policy.number)
+    }
+}
+
 impl Snapshot {
     /// The methods that requests for any path of any site may have.
     pub(crate) fn methods(&self) -> Methods {
@@ -169,6 +207,11 @@ impl Snapshot {
     pub fn logs_at(&self, listener: usize) -> &[LogTarget] {
         let first = self.hosts.get(listener).and_then(HostTable::first);
         first.and_then(|number| self.sites.get(number)).map(|site| &*site.logs).unwrap_or_default()
+    }
+
+    /// Number of a listener's first site.
+    pub(crate) fn first_site(&self, listener: usize) -> Option<usize> {
+        self.hosts.get(listener)?.first()
     }
 
     /// Number of the site that answers `host` at a listener; `None` where nobody does.

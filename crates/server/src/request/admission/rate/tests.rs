@@ -48,7 +48,7 @@ impl Asking {
         let mut head = RequestHead::new();
         ServerCodec::new(CODEC_LIMITS).read_head(text.as_bytes(), &mut head).unwrap().unwrap();
         let peer = address.map(|address| SocketAddr::new(address.parse().unwrap(), 4711));
-        Self { head, origin: Origin { peer, listener: 0, tls: false } }
+        Self { head, origin: Origin { peer, listener: 0, tls: false, policy: 0 } }
     }
 
     /// At the beginning of its way.

@@ -227,7 +227,8 @@ impl Connection {
         let ConnectionBuffers { input, output, head, response } = buffers;
         response.clear();
         let snapshot = &view.snapshot;
-        let site = match find_site(snapshot, head, self.origin, response) {
+        let challenges = &self.core.shared.challenges;
+        let site = match find_site(snapshot, head, self.origin, challenges, response) {
             Ok(site) => site,
             Err(served) => return Begun::Served(served),
         };

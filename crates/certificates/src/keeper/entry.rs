@@ -1,0 +1,295 @@
+//! What is known of one name, and what is next for it. Decides only; time is an argument.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use tokio::sync::oneshot;
+
+use super::order::{Failure, Found, Job, Outcome, Unsaved};
+use super::{CertificateStatus, Event, Wanted};
+use crate::issuer::{Issuer, RenewalWindow};
+use crate::limits::{LOCKED_RETRY, RENEWAL_PAUSE_RANGE, RETRY_AFTER_MAX, WINDOW_RETRY, WINDOW_RETRY_RANGE};
+use crate::loaded::Loaded;
+use crate::schedule::{back_off, renew_at};
+
+pub(super) type Answer = Result<Arc<Loaded>, String>;
+
+/// What is known of one name.
+pub(super) struct Entry {
+    wanted: Wanted,
+    /// Whether a handshake asked for it, not the configuration.
+    pub(super) is_on_demand: bool,
+    current: Option<Current>,
+    /// Whether a task is under way. A name has one at a time.
+    is_busy: bool,
+    /// When it is ordered next.
+    due: SystemTime,
+    failures: u32,
+    last_error: Option<(String, SystemTime)>,
+    /// Folders of issuers that want to be left alone until then.
+    resting: Vec<(String, SystemTime)>,
+    unsaved: Option<Unsaved>,
+    pub(super) waiters: Vec<oneshot::Sender<Answer>>,
+}
+
+/// The certificate that is served.
+struct Current {
+    found: Found,
+    window: Option<RenewalWindow>,
+    /// When the issuer is asked for its window.
+    window_due: SystemTime,
+    /// Not renewed before.
+    earliest: SystemTime,
+    /// From 0 to 1, the same as long as the certificate.
+    jitter: f64,
+}
+
+/// What a task does.
+pub(super) enum Work {
+    /// Orders.
+    Order(Job),
+    /// Asks for a renewal window.
+    Window {
+        /// Whom.
+        issuer: Arc<dyn Issuer>,
+        /// For which name.
+        name: String,
+        /// For which certificate (PEM).
+        chain: String,
+    },
+}
+
+/// What follows for others from a change of entries.
+#[derive(Default)]
+pub(super) struct Applied {
+    pub(super) is_changed: bool,
+    pub(super) events: Vec<Event>,
+    pub(super) answers: Vec<(oneshot::Sender<Answer>, Answer)>,
+}
+
+impl Applied {
+    pub(super) fn append(&mut self, mut other: Self) {
+        self.is_changed |= other.is_changed;
+        self.events.append(&mut other.events);
+        self.answers.append(&mut other.answers);
+    }
+}
+
+impl Work {
+    pub(super) fn name(&self) -> &str {
+        match self {
+            Self::Order(job) => &job.wanted.name,
+            Self::Window { name, .. } => name,
+        }
+    }
+}
+
+impl Entry {
+    pub(super) fn new(wanted: Wanted, is_on_demand: bool, now: SystemTime) -> Self {
+        Self {
+            wanted,
+            is_on_demand,
+            current: None,
+            is_busy: false,
+            due: now,
+            failures: 0,
+            last_error: None,
+            resting: Vec::new(),
+            unsaved: None,
+            waiters: Vec::new(),
+        }
+    }
+
+    /// The entry after a reload. Back-off survives it, unless other issuers are to be asked; so does the certificate,
+    /// until one of theirs replaces it.
+    pub(super) fn with(mut self, wanted: Wanted, now: SystemTime) -> Self {
+        let folders =
+            |wanted: &Wanted| wanted.issuers.iter().map(|one| one.folder().to_owned()).collect::<Vec<_>>();
+        let theirs = folders(&wanted);
+        if folders(&self.wanted) != theirs {
+            (self.failures, self.unsaved, self.due) = (0, None, now);
+        }
+        self.is_on_demand = false;
+        self.wanted = wanted;
+        if self.failures == 0
+            && self.current.as_ref().is_some_and(|current| theirs.contains(&current.found.folder))
+        {
+            self.due = self.renewal();
+        }
+        self
+    }
+
+    /// Whether there is nothing to load: it has a valid certificate from one of these issuers.
+    pub(super) fn serves(&self, wanted: &Wanted, now: SystemTime) -> bool {
+        self.current.as_ref().is_some_and(|current| {
+            let is_theirs = wanted.issuers.iter().any(|issuer| issuer.folder() == current.found.folder);
+            is_theirs && current.found.loaded.is_valid_at(now)
+        })
+    }
+
+    pub(super) fn loaded(&self) -> Option<Arc<Loaded>> {
+        self.current.as_ref().map(|current| Arc::clone(&current.found.loaded))
+    }
+
+    pub(super) fn status(&self) -> CertificateStatus {
+        let found = self.current.as_ref().map(|current| &current.found);
+        CertificateStatus {
+            name: self.wanted.name.clone(),
+            issuer: found.map(|found| found.folder.clone()),
+            not_after: found.map(|found| found.loaded.not_after),
+            next_renewal: self.due,
+            last_error: self.last_error.clone(),
+        }
+    }
+
+    /// The answer to a handshake, if it is known: the certificate, or the failure that is too recent to try again.
+    pub(super) fn answer(&self, now: SystemTime) -> Option<Answer> {
+        if let Some(loaded) = self.loaded().filter(|loaded| loaded.is_valid_at(now)) {
+            return Some(Ok(loaded));
+        }
+        let is_recent = !self.is_busy && self.due > now;
+        self.last_error.as_ref().filter(|_| is_recent).map(|(error, _)| Err(error.clone()))
+    }
+
+    /// Whether nothing is lost with this entry.
+    pub(super) fn is_forgettable(&self, now: SystemTime) -> bool {
+        let is_used = self.is_busy || !self.waiters.is_empty();
+        let is_valid = self.loaded().is_some_and(|loaded| loaded.is_valid_at(now));
+        self.is_on_demand && !is_used && !is_valid && self.due <= now
+    }
+
+    /// When there is work next; `None` while there is some under way. What a handshake asked for and failed is tried
+    /// again when the next one asks.
+    pub(super) fn next(&self) -> Option<SystemTime> {
+        if self.is_busy {
+            return None;
+        }
+        match &self.current {
+            Some(current) => Some(self.due.min(current.window_due)),
+            None => (!self.is_on_demand || !self.waiters.is_empty()).then_some(self.due),
+        }
+    }
+
+    /// Takes the work that is due.
+    pub(super) fn start(&mut self, now: SystemTime) -> Option<Work> {
+        if self.due > now {
+            let current = self.current.as_mut()?;
+            let issuer = self.wanted.issuers.iter().find(|issuer| issuer.folder() == current.found.folder);
+            let Some(issuer) = issuer else {
+                current.window_due = now + WINDOW_RETRY;
+                return None;
+            };
+            self.is_busy = true;
+            return Some(Work::Window {
+                issuer: Arc::clone(issuer),
+                name: self.wanted.name.clone(),
+                chain: current.found.loaded.chain_pem().to_owned(),
+            });
+        }
+        self.is_busy = true;
+        self.resting.retain(|(_, until)| *until > now);
+        self.unsaved.take_if(|unsaved| unsaved.not_after <= now);
+        Some(Work::Order(Job {
+            wanted: self.wanted.clone(),
+            previous: self.current.as_ref().map(|current| current.found.clone()),
+            unsaved: self.unsaved.clone(),
+            resting: self.resting.iter().map(|(folder, _)| folder.clone()).collect(),
+        }))
+    }
+
+    /// The task that [`Entry::start`] began has ended.
+    pub(super) fn finish(&mut self, outcome: Outcome, now: SystemTime) -> Applied {
+        self.is_busy = false;
+        self.apply(outcome, now)
+    }
+
+    pub(super) fn apply(&mut self, outcome: Outcome, now: SystemTime) -> Applied {
+        match outcome {
+            Outcome::Found(found) => self.replace(found, now, now),
+            Outcome::Obtained(found, failures) => {
+                let event = Event::Obtained {
+                    name: self.wanted.name.clone(),
+                    issuer: found.folder.clone(),
+                    not_after: found.loaded.not_after,
+                    is_renewal: self.current.is_some(),
+                };
+                let failed = failures.into_iter().map(|failure| self.failed(failure, Duration::ZERO));
+                let events = failed.chain([event.clone()]).collect();
+                let life = found.loaded.not_after.duration_since(now).unwrap_or_default();
+                let (least, most) = RENEWAL_PAUSE_RANGE;
+                Applied { events, ..self.replace(found, now, now + (life / 2).clamp(least, most)) }
+            }
+            Outcome::Locked => {
+                self.due = now + LOCKED_RETRY;
+                Applied::default()
+            }
+            Outcome::Failed(failures, unsaved) => self.fail(failures, unsaved, now),
+            Outcome::Window(window) => {
+                if let Some(current) = &mut self.current {
+                    let (least, most) = WINDOW_RETRY_RANGE;
+                    let again = window.map_or(WINDOW_RETRY, |window| window.look_again_in.clamp(least, most));
+                    current.window_due = now + again;
+                    // A window that cannot be fetched now leaves the last one valid.
+                    current.window = window.or(current.window);
+                }
+                if self.failures == 0 {
+                    self.due = self.renewal();
+                }
+                Applied::default()
+            }
+        }
+    }
+
+    fn replace(&mut self, found: Found, now: SystemTime, earliest: SystemTime) -> Applied {
+        let loaded = Arc::clone(&found.loaded);
+        self.current =
+            Some(Current { found, window: None, window_due: now, earliest, jitter: fastrand::f64() });
+        (self.failures, self.last_error, self.unsaved) = (0, None, None);
+        self.due = self.renewal();
+        let answers = self.waiters.drain(..).map(|waiter| (waiter, Ok(Arc::clone(&loaded)))).collect();
+        Applied { is_changed: true, events: Vec::new(), answers }
+    }
+
+    fn fail(&mut self, failures: Vec<Failure>, unsaved: Option<Unsaved>, now: SystemTime) -> Applied {
+        self.failures = self.failures.saturating_add(1);
+        // A failure that came before storing, as of the lock, leaves it.
+        self.unsaved = unsaved.or(self.unsaved.take());
+        for (folder, error) in &failures {
+            if let Some(after) = error.retry_after {
+                self.resting.push((folder.clone(), now + after.min(RETRY_AFTER_MAX)));
+            }
+        }
+        // Until the first issuer may be asked again.
+        let rests = |issuer: &Arc<dyn Issuer>| {
+            let of_it = self.resting.iter().filter(|(folder, _)| folder == issuer.folder());
+            of_it.filter_map(|(_, until)| until.duration_since(now).ok()).max().unwrap_or_default()
+        };
+        let after = self.wanted.issuers.iter().map(rests).min();
+        let next_try_in = back_off(self.failures, after);
+        self.due = now + next_try_in;
+        let reasons: Vec<_> = failures.iter().map(|(_, error)| error.message.as_str()).collect();
+        let message = reasons.join("; ");
+        let last = failures.len().saturating_sub(1);
+        let events = failures
+            .into_iter()
+            .enumerate()
+            .map(|(at, failure)| self.failed(failure, if at == last { next_try_in } else { Duration::ZERO }));
+        let events = events.collect();
+        let answers = self.waiters.drain(..).map(|waiter| (waiter, Err(message.clone()))).collect();
+        self.last_error = Some((message, now));
+        Applied { is_changed: false, events, answers }
+    }
+
+    fn failed(&self, (issuer, error): Failure, next_try_in: Duration) -> Event {
+        Event::Failed { name: self.wanted.name.clone(), issuer, reason: error.message, next_try_in }
+    }
+
+    fn renewal(&self) -> SystemTime {
+        self.current.as_ref().map_or(self.due, |current| {
+            let loaded = &current.found.loaded;
+            let ratio = self.wanted.renewal_ratio;
+            renew_at(loaded.not_before, loaded.not_after, ratio, current.window, current.jitter)
+                .max(current.earliest)
+        })
+    }
+}

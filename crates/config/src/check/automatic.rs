@@ -1,0 +1,239 @@
+//! Caddy's "Automatic HTTPS": which names get which certificate, and which plain requests are redirected.
+
+use std::net::IpAddr;
+
+use super::Context;
+use super::address::Address;
+use crate::checked::tls::{AcmeIssuer, AutoHttps, CertificateIssuer, KeyType, Managed, SiteTls};
+use crate::checked::{
+    Global, HostPattern, ListenAddress, Listener, Part, Placeholder, RedirectKind, Route, Site, Step,
+    Template,
+};
+use crate::directives::TlsSettings;
+use crate::problem::Problem;
+
+/// The part of a certificate's life that is left when it is renewed: certmagic's.
+const RENEWAL_RATIO: f64 = 1.0 / 3.0;
+/// The label of the site that redirects, in metrics and logs.
+const REDIRECTS: &str = "https-redirect";
+/// Names that no public issuer gives certificates for (RFC 6761, RFC 6762, RFC 8375, and ICANN's `internal`).
+const INTERNAL_DOMAINS: [&str; 5] = ["localhost", "local", "internal", "home.arpa", "test"];
+
+/// What the global block says of certificates.
+#[derive(Debug, Clone)]
+pub(crate) struct Certificates {
+    /// `cert_issuer`, `local_certs`.
+    pub(crate) issuers: Vec<CertificateIssuer>,
+    /// `email`, `acme_ca` and others.
+    pub(crate) acme: AcmeIssuer,
+    pub(crate) key_type: KeyType,
+    pub(crate) renewal_ratio: f64,
+}
+
+impl Default for Certificates {
+    fn default() -> Self {
+        Self {
+            issuers: Vec::new(),
+            acme: AcmeIssuer::default(),
+            key_type: KeyType::default(),
+            renewal_ratio: RENEWAL_RATIO,
+        }
+    }
+}
+
+/// TLS of a site that answers these hosts.
+pub(super) fn site(
+    cx: &mut Context<'_>,
+    global: &Global,
+    settings: &TlsSettings,
+    addresses: &[&Address],
+) -> SiteTls {
+    let of_issuers = settings.acme != AcmeIssuer::default() || !settings.issuers.is_empty();
+    let obtains = match global.auto_https {
+        AutoHttps::On | AutoHttps::DisableRedirects => settings.files.is_empty() || of_issuers,
+        AutoHttps::IgnoreLoaded => true,
+        AutoHttps::DisableCertificates | AutoHttps::Off => of_issuers,
+    };
+    let mut managed: Vec<Managed> = Vec::new();
+    for address in addresses.iter().filter(|_| obtains) {
+        let Some(host) = &address.host else { continue };
+        let name = name_of(host);
+        let issuers = issuers(cx, settings, &name);
+        if cx.keep(must_be_obtainable(&name, &issuers, address)).is_none() {
+            continue;
+        }
+        match managed.iter_mut().find(|managed| managed.issuers == issuers) {
+            Some(managed) => managed.names.push(name),
+            None => managed.push(Managed {
+                names: vec![name],
+                issuers,
+                key_type: settings.key_type.unwrap_or(cx.certificates.key_type),
+                renewal_ratio: settings.renewal_ratio.unwrap_or(cx.certificates.renewal_ratio),
+            }),
+        }
+    }
+    SiteTls { files: settings.files.clone(), managed, policy: settings.policy.clone() }
+}
+
+/// A host as certificates have it.
+fn name_of(host: &HostPattern) -> String {
+    match host {
+        HostPattern::Exact(name) => name.clone(),
+        HostPattern::Wildcard(labels) => {
+            labels.iter().map(|label| label.as_deref().unwrap_or("*")).collect::<Vec<_>>().join(".")
+        }
+    }
+}
+
+/// Whether no public issuer gives certificates for a name.
+pub(crate) fn is_internal(name: &str) -> bool {
+    let within =
+        |domain: &&str| name.strip_suffix(*domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
+    name.parse::<IpAddr>().is_ok()
+        || !name.contains('.')
+        || INTERNAL_DOMAINS.iter().any(|domain| within(&domain))
+}
+
+/// Whom to ask for a name: what the site says, else the global block, else the local authority for internal names and
+/// Let's Encrypt for others.
+fn issuers(cx: &Context<'_>, settings: &TlsSettings, name: &str) -> Vec<CertificateIssuer> {
+    let ours = AcmeIssuer::default();
+    let complete = |issuer: &CertificateIssuer| match issuer {
+        CertificateIssuer::Local => CertificateIssuer::Local,
+        CertificateIssuer::Acme(acme) => CertificateIssuer::Acme(with_defaults(acme, &cx.certificates.acme)),
+    };
+    let written = if settings.issuers.is_empty() { &cx.certificates.issuers } else { &settings.issuers };
+    if settings.acme != ours && settings.issuers.is_empty() {
+        return vec![CertificateIssuer::Acme(with_defaults(&settings.acme, &cx.certificates.acme))];
+    }
+    if !written.is_empty() {
+        return written.iter().map(complete).collect();
+    }
+    if is_internal(name) {
+        return vec![CertificateIssuer::Local];
+    }
+    vec![CertificateIssuer::Acme(cx.certificates.acme.clone())]
+}
+
+/// What a site leaves open of its issuer, the global block may say; an account belongs to the server it was made for.
+fn with_defaults(acme: &AcmeIssuer, global: &AcmeIssuer) -> AcmeIssuer {
+    let is_same_server = acme.directory.is_none() || acme.directory == global.directory;
+    let mut acme = acme.clone();
+    if is_same_server {
+        acme.directory = acme.directory.or_else(|| global.directory.clone());
+        acme.external_account = acme.external_account.or_else(|| global.external_account.clone());
+    }
+    acme.trusted_root = acme.trusted_root.or_else(|| global.trusted_root.clone());
+    acme.email = acme.email.or_else(|| global.email.clone());
+    acme.dns_program = acme.dns_program.or_else(|| global.dns_program.clone());
+    acme
+}
+
+/// Refuses names that none of these issuers can give a certificate for.
+fn must_be_obtainable(
+    name: &str,
+    issuers: &[CertificateIssuer],
+    address: &Address,
+) -> Result<(), Box<Problem>> {
+    let wrong = |message: String| Problem::error("certificate", &address.place, message);
+    let stars = name.split('.').filter(|label| *label == "*").count();
+    let is_wildcard = name.starts_with("*.");
+    if stars > 1 || stars == 1 && !is_wildcard {
+        return Err(wrong(format!("no issuer gives a certificate for `{name}`"))
+            .label("a star stands for the first label alone (RFC 9525 section 6.3)")
+            .help("name certificates of your own: `tls CERTIFICATE KEY`"));
+    }
+    let can = |issuer: &CertificateIssuer| match issuer {
+        CertificateIssuer::Local => true,
+        CertificateIssuer::Acme(acme) => !is_wildcard || acme.dns_program.is_some(),
+    };
+    if issuers.iter().any(can) {
+        return Ok(());
+    }
+    Err(wrong(format!("a certificate for `{name}` needs the DNS challenge"))
+        .label("issuers prove a wildcard by a DNS record (RFC 8555 section 8.4)")
+        .help("`tls { dns exec PROGRAM }` sets the record; or `tls CERTIFICATE KEY`, or `tls internal`"))
+}
+
+/// Adds what redirects plain requests for hosts that are served with TLS (308). Where a listener answers a host without
+/// TLS already, that stays.
+pub(super) fn redirect(global: &Global, listeners: &mut Vec<Listener>, sites: &mut Vec<Site>) {
+    if matches!(global.auto_https, AutoHttps::Off | AutoHttps::DisableRedirects) {
+        return;
+    }
+    let encrypted: Vec<(ListenAddress, u16, Vec<usize>)> = listeners
+        .iter()
+        .filter(|listener| listener.tls)
+        .filter_map(|listener| match &listener.address {
+            ListenAddress::Tcp { host, port } => {
+                let plain = ListenAddress::Tcp { host: *host, port: global.http_port };
+                Some((plain, *port, listener.sites.clone()))
+            }
+            ListenAddress::Unix { .. } => None,
+        })
+        .collect();
+    for (plain, port, numbers) in encrypted {
+        let of_sites: Vec<&[HostPattern]> =
+            numbers.iter().filter_map(|number| sites.get(*number)).map(|site| &*site.hosts).collect();
+        let takes_all = of_sites.iter().any(|hosts| hosts.is_empty());
+        let known = listeners.iter().position(|listener| listener.address == plain);
+        let taken: Vec<&[HostPattern]> = known
+            .and_then(|number| listeners.get(number))
+            .map_or_else(Vec::new, |listener| listener.sites.clone())
+            .iter()
+            .filter_map(|number| sites.get(*number))
+            .map(|site| &*site.hosts)
+            .collect();
+        let is_free = |host: &&HostPattern| !taken.iter().any(|hosts| answers(hosts, host));
+        let hosts: Vec<HostPattern> =
+            of_sites.iter().flat_map(|hosts| hosts.iter()).filter(is_free).cloned().collect();
+        let rest_is_free = takes_all && !taken.iter().any(|hosts| hosts.is_empty());
+        if hosts.is_empty() && !rest_is_free {
+            continue;
+        }
+        let hosts = if rest_is_free { Vec::new() } else { hosts };
+        sites.push(redirecting(hosts, port, global.https_port));
+        let number = sites.len() - 1;
+        match known.and_then(|known| listeners.get_mut(known)) {
+            Some(listener) => listener.sites.push(number),
+            None => listeners.push(Listener { address: plain, tls: false, sites: vec![number] }),
+        }
+    }
+}
+
+/// Whether a site with these hosts answers this one.
+fn answers(hosts: &[HostPattern], host: &HostPattern) -> bool {
+    let fits = |pattern: &HostPattern| match (pattern, host) {
+        (HostPattern::Wildcard(labels), HostPattern::Exact(name)) => {
+            let names: Vec<&str> = name.split('.').collect();
+            labels.len() == names.len()
+                && labels
+                    .iter()
+                    .zip(names)
+                    .all(|(label, name)| label.as_ref().is_none_or(|label| label == name))
+        }
+        _ => pattern == host,
+    };
+    hosts.is_empty() || hosts.iter().any(fits)
+}
+
+fn redirecting(hosts: Vec<HostPattern>, port: u16, https_port: u16) -> Site {
+    let port = if port == https_port { String::new() } else { format!(":{port}") };
+    let to = Template {
+        parts: vec![
+            Part::Text("https://".to_owned()),
+            Part::Value(Placeholder::Host),
+            Part::Text(port),
+            Part::Value(Placeholder::Uri),
+        ],
+    };
+    let step = Step::Redirect { to, kind: RedirectKind::Status(308) };
+    Site {
+        label: REDIRECTS.to_owned(),
+        hosts,
+        routes: vec![Route { matcher: None, group: None, step, line: 0 }],
+        errors: Vec::new(),
+        logs: Vec::new(),
+        tls: None,
+    }
+}

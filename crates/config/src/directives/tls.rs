@@ -1,0 +1,477 @@
+//! `tls`: how a site's connections are encrypted, and where its certificates come from.
+
+use std::path::PathBuf;
+
+use crate::arguments::{set_twice, wrong_arguments};
+use crate::check::Context;
+use crate::check::template::fixed;
+use crate::checked::tls::{
+    AcmeIssuer, CertificateFiles, CertificateIssuer, ClientAuth, ClientAuthMode, KeyType, TlsPolicy,
+    TlsVersion,
+};
+use crate::nearest::nearest;
+use crate::option_table::{OptionTable, flag, line, not_yet, not_yet_but, repeated, value, values};
+use crate::problem::{Location, Problem};
+use crate::source::Entry;
+use crate::syntax::{Directive, Token};
+
+const USAGE: &str = "tls internal | <email> | <certificate> <key> [{ … }]";
+
+/// What `tls` says, before it is known for which names.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct TlsSettings {
+    /// Where the directive stands; `None`: nowhere.
+    pub(crate) place: Option<Location>,
+    pub(crate) files: Vec<CertificateFiles>,
+    pub(crate) issuers: Vec<CertificateIssuer>,
+    /// What `ca`, `eab` and others say of the issuer where none is written out.
+    pub(crate) acme: AcmeIssuer,
+    pub(crate) key_type: Option<KeyType>,
+    pub(crate) renewal_ratio: Option<f64>,
+    pub(crate) policy: TlsPolicy,
+}
+
+pub(super) const OPTIONS: OptionTable<TlsSettings> = OptionTable {
+    once: true,
+    too_many: Some("docs/https.md lists them"),
+    ..OptionTable::new(
+        "tls",
+        &[
+            line("protocols", "tls1.2 tls1.3", |cx, tls, option| protocols(cx, &mut tls.policy, option)),
+            values("ciphers", "TLS_AES_128_GCM_SHA256…", |cx, tls, names| {
+                known_words(cx, names, &CIPHERS, "cipher suite", &mut tls.policy.ciphers)
+            }),
+            values("curves", "x25519mlkem768 x25519…", |cx, tls, names| {
+                known_words(cx, names, &CURVES, "curve", &mut tls.policy.curves)
+            }),
+            values("alpn", "http/1.1", |cx, _, names| alpn(cx, names)),
+            repeated(values("load", "<folder>…", |cx, tls, folders| load(cx, tls, folders))),
+            value("ca", "https://ca.internal/acme/directory", |cx, tls, value| {
+                tls.acme.directory = Some(fixed(cx.source, value.token, "the URL of a directory")?);
+                Ok(())
+            }),
+            value("ca_root", "./root.pem", |cx, tls, value| {
+                tls.acme.trusted_root = Some(file(cx, value.token)?);
+                Ok(())
+            }),
+            line("eab", "<key id> <mac key>", |cx, tls, option| {
+                tls.acme.external_account = Some(external_account(cx, option)?);
+                Ok(())
+            }),
+            value("key_type", "p256", |cx, tls, value| {
+                key_type(cx, value.token).map(|kind| tls.key_type = Some(kind))
+            }),
+            line("dns", "exec <program> [<argument>…]", |cx, tls, option| {
+                tls.acme.dns_program = Some(dns(cx, option)?);
+                Ok(())
+            }),
+            repeated(line("issuer", "acme|internal [{ … }]", |cx, tls, option| {
+                tls.issuers.push(issuer(cx, option)?);
+                Ok(())
+            })),
+            line("client_auth", "{ … }", |cx, tls, option| {
+                tls.policy.client_auth = client_auth(cx, option)?;
+                Ok(())
+            }),
+            value("renewal_window_ratio", "0.33", |_, tls, value| {
+                ratio(value.token).map(|ratio| tls.renewal_ratio = Some(ratio))
+            }),
+            not_yet("resolvers"),
+            not_yet("propagation_timeout"),
+            not_yet("propagation_delay"),
+            not_yet("dns_ttl"),
+            not_yet("dns_challenge_override_domain"),
+            not_yet("on_demand"),
+            not_yet("get_certificate"),
+            not_yet("insecure_secrets_log"),
+            not_yet("reuse_private_keys"),
+            not_yet("force_automate"),
+            not_yet("ca_roots"),
+        ],
+    )
+};
+
+/// Options of `issuer acme`.
+pub(super) const ACME: OptionTable<AcmeIssuer> = OptionTable {
+    once: true,
+    ..OptionTable::new(
+        "issuer acme",
+        &[
+            value("dir", "https://ca.internal/acme/directory", |cx, acme, value| {
+                acme.directory = Some(fixed(cx.source, value.token, "the URL of a directory")?);
+                Ok(())
+            }),
+            value("email", "me@example.com", |cx, acme, value| {
+                acme.email = Some(fixed(cx.source, value.token, "an email address")?);
+                Ok(())
+            }),
+            value("profile", "shortlived", |cx, acme, value| {
+                acme.profile = Some(fixed(cx.source, value.token, "the name of a profile")?);
+                Ok(())
+            }),
+            line("eab", "<key id> <mac key>", |cx, acme, option| {
+                acme.external_account = Some(external_account(cx, option)?);
+                Ok(())
+            }),
+            value("trusted_roots", "./root.pem", |cx, acme, value| {
+                acme.trusted_root = Some(file(cx, value.token)?);
+                Ok(())
+            }),
+            flag("disable_http_challenge", |acme| acme.disable_http = true),
+            flag("disable_tlsalpn_challenge", |acme| acme.disable_tls_alpn = true),
+            line("dns", "exec <program> [<argument>…]", |cx, acme, option| {
+                acme.dns_program = Some(dns(cx, option)?);
+                Ok(())
+            }),
+            not_yet("test_dir"),
+            not_yet("timeout"),
+            not_yet("alt_http_port"),
+            not_yet("alt_tlsalpn_port"),
+            not_yet("propagation_timeout"),
+            not_yet("propagation_delay"),
+            not_yet("dns_ttl"),
+            not_yet("dns_challenge_override_domain"),
+            not_yet("resolvers"),
+            not_yet("preferred_chains"),
+        ],
+    )
+};
+
+/// Options of `client_auth`.
+pub(super) const CLIENT_AUTH: OptionTable<ClientAuthDraft> = OptionTable {
+    once: true,
+    ..OptionTable::new(
+        "client_auth",
+        &[
+            value("mode", "require_and_verify", |cx, draft, value| {
+                draft.mode = Some(mode(cx, value.token)?);
+                Ok(())
+            }),
+            line("trust_pool", "file <file>…", |cx, draft, option| trust_pool(cx, draft, option)),
+            repeated(values("trusted_ca_cert_file", "<file>…", |cx, draft, files| {
+                files.iter().try_for_each(|token| file(cx, token).map(|path| draft.issuers.push(path)))
+            })),
+            repeated(values("trusted_leaf_cert_file", "<file>…", |cx, draft, files| {
+                files.iter().try_for_each(|token| file(cx, token).map(|path| draft.leaves.push(path)))
+            })),
+            not_yet_but("trusted_ca_cert", "write the certificate into a file, and `trust_pool file FILE`"),
+            not_yet_but(
+                "trusted_leaf_cert",
+                "write the certificate into a file, and `trusted_leaf_cert_file FILE`",
+            ),
+            not_yet("verifier"),
+        ],
+    )
+};
+
+#[derive(Debug, Default)]
+pub(super) struct ClientAuthDraft {
+    mode: Option<ClientAuthMode>,
+    issuers: Vec<PathBuf>,
+    leaves: Vec<PathBuf>,
+}
+
+/// IANA's names of what rustls has; those of TLS 1.2 first.
+const CIPHERS: [&str; 9] = [
+    "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",
+    "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",
+    "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256",
+    "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
+    "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",
+    "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256",
+    "TLS_AES_128_GCM_SHA256",
+    "TLS_AES_256_GCM_SHA384",
+    "TLS_CHACHA20_POLY1305_SHA256",
+];
+
+/// Caddy's names of key exchange groups, of those that rustls has.
+const CURVES: [&str; 4] = ["x25519mlkem768", "x25519", "secp256r1", "secp384r1"];
+
+const KEY_TYPES: [(&str, KeyType); 5] = [
+    ("p256", KeyType::P256),
+    ("p384", KeyType::P384),
+    ("ed25519", KeyType::Ed25519),
+    ("rsa2048", KeyType::Rsa2048),
+    ("rsa4096", KeyType::Rsa4096),
+];
+
+const MODES: [(&str, ClientAuthMode); 4] = [
+    ("request", ClientAuthMode::Request),
+    ("require", ClientAuthMode::Require),
+    ("verify_if_given", ClientAuthMode::VerifyIfGiven),
+    ("require_and_verify", ClientAuthMode::RequireAndVerify),
+];
+
+pub(super) fn tls(cx: &mut Context<'_>, line: &Directive, tls: &mut TlsSettings) -> Result<(), Box<Problem>> {
+    if let Some(earlier) = tls.place.replace(line.name.place.clone()) {
+        return Err(Problem::error("duplicate-option", &line.name.place, "`tls` stands there twice")
+            .label(format!("line {} has it already", earlier.line()))
+            .help("put both into one"));
+    }
+    match line.args.as_slice() {
+        [] if line.block.is_some() => {}
+        [word] if word.text == "internal" => tls.issuers.push(CertificateIssuer::Local),
+        [word] if word.text.contains('@') => {
+            tls.acme.email = Some(fixed(cx.source, word, "an email address")?);
+        }
+        [word] => {
+            return Err(Problem::error(
+                "arguments",
+                &word.place,
+                format!("`tls {}` says too little", word.text),
+            )
+            .help("write `tls CERTIFICATE KEY` for two files, `tls internal`, or `tls me@example.com`"));
+        }
+        [certificate, key] => {
+            let (certificate, key) = (file(cx, certificate)?, file(cx, key)?);
+            tls.files.push(CertificateFiles { certificate, key });
+        }
+        _ => return Err(wrong_arguments(line, USAGE)),
+    }
+    OPTIONS.read(cx, tls, line.block.as_deref());
+    Ok(())
+}
+
+/// A file that is there.
+pub(crate) fn file(cx: &Context<'_>, token: &Token) -> Result<PathBuf, Box<Problem>> {
+    let path = cx.absolute(&fixed(cx.source, token, "the path of a file")?);
+    match cx.source.entry(&path) {
+        Some(Entry::File | Entry::Special) => Ok(path),
+        Some(Entry::Folder) => {
+            Err(Problem::error("no-file", &token.place, format!("{} is a folder", path.display()))
+                .help("name the file in it"))
+        }
+        None => Err(Problem::error("no-file", &token.place, format!("there is no file {}", path.display()))
+            .help(format!("relative paths start at {}", cx.base.display()))),
+    }
+}
+
+/// Every `*.pem` of these folders, each with a certificate and its key, as Caddy has it.
+fn load(cx: &Context<'_>, tls: &mut TlsSettings, folders: &[Token]) -> Result<(), Box<Problem>> {
+    for token in folders {
+        let folder = cx.absolute(&fixed(cx.source, token, "the path of a folder")?);
+        let files = cx.source.glob(&folder.join("*.pem")).map_err(|error| {
+            Problem::error("no-file", &token.place, format!("{} cannot be read: {error}", folder.display()))
+                .help("`load` names folders with files in PEM, each with a certificate and its key")
+        })?;
+        tls.files
+            .extend(files.into_iter().map(|path| CertificateFiles { certificate: path.clone(), key: path }));
+    }
+    Ok(())
+}
+
+fn protocols(cx: &Context<'_>, policy: &mut TlsPolicy, option: &Directive) -> Result<(), Box<Problem>> {
+    let version = |token: &Token| match fixed(cx.source, token, "a version of TLS")?.as_str() {
+        "tls1.2" => Ok(TlsVersion::Tls12),
+        "tls1.3" => Ok(TlsVersion::Tls13),
+        "tls1.0" | "tls1.1" => {
+            Err(Problem::error("tls", &token.place, format!("`{}` is broken", token.text))
+                .help("RFC 8996 forbids it: the oldest version is `tls1.2`"))
+        }
+        other => {
+            Err(Problem::error("unknown-option", &token.place, format!("there is no version `{other}`"))
+                .help("there are `tls1.2` and `tls1.3`"))
+        }
+    };
+    let (oldest, newest) = match option.args.as_slice() {
+        [oldest] => (version(oldest)?, TlsVersion::Tls13),
+        [oldest, newest] => (version(oldest)?, version(newest)?),
+        _ => return Err(wrong_arguments(option, "protocols <oldest> [<newest>]")),
+    };
+    if oldest > newest {
+        let message = "the oldest version is newer than the newest";
+        return Err(Problem::error("contradiction", &option.name.place, message)
+            .help("write `protocols tls1.2 tls1.3`"));
+    }
+    (policy.oldest, policy.newest) = (oldest, newest);
+    Ok(())
+}
+
+fn known_words(
+    cx: &Context<'_>,
+    tokens: &[Token],
+    known: &[&str],
+    what: &str,
+    into: &mut Vec<String>,
+) -> Result<(), Box<Problem>> {
+    for token in tokens {
+        let word = fixed(cx.source, token, &format!("a {what}"))?;
+        if !known.contains(&word.as_str()) {
+            let problem =
+                Problem::error("unknown-option", &token.place, format!("there is no {what} `{word}` here"));
+            return Err(match nearest(&word, known.iter().copied()) {
+                Some(near) => problem.help(format!("did you mean `{near}`?")),
+                None => problem.help(format!("there are {}", known.join(", "))),
+            });
+        }
+        into.push(word);
+    }
+    Ok(())
+}
+
+/// HTTP/1.1 is what there is; it is always offered.
+fn alpn(cx: &Context<'_>, tokens: &[Token]) -> Result<(), Box<Problem>> {
+    for token in tokens {
+        let name = fixed(cx.source, token, "a protocol")?;
+        if name != "http/1.1" {
+            return Err(Problem::error(
+                "not-yet",
+                &token.place,
+                format!("`{name}` is a protocol that onehop does not have yet"),
+            )
+            .help("write `alpn http/1.1`, or nothing"));
+        }
+    }
+    Ok(())
+}
+
+fn external_account(cx: &Context<'_>, option: &Directive) -> Result<(String, String), Box<Problem>> {
+    match (option.args.as_slice(), &option.block) {
+        ([key_id, mac_key], None) => {
+            Ok((fixed(cx.source, key_id, "a key identifier")?, fixed(cx.source, mac_key, "a MAC key")?))
+        }
+        _ => Err(wrong_arguments(option, "eab <key id> <mac key>")),
+    }
+}
+
+pub(crate) fn key_type(cx: &Context<'_>, token: &Token) -> Result<KeyType, Box<Problem>> {
+    let word = fixed(cx.source, token, "a kind of key")?;
+    KEY_TYPES.iter().find(|(name, _)| *name == word).map(|(_, kind)| *kind).ok_or_else(|| {
+        Problem::error("unknown-option", &token.place, format!("there is no kind of key `{word}`"))
+            .help("there are `p256`, `p384`, `ed25519`, `rsa2048` and `rsa4096`")
+    })
+}
+
+pub(crate) fn ratio(token: &Token) -> Result<f64, Box<Problem>> {
+    let parsed = token.text.parse::<f64>().ok().filter(|ratio| (0.05..=0.95).contains(ratio));
+    parsed.ok_or_else(|| {
+        Problem::error("number", &token.place, format!("`{}` is no part of a certificate's life", token.text))
+            .help("a number from 0.05 to 0.95: with 0.33 a certificate is renewed when a third of its life is left")
+    })
+}
+
+pub(crate) fn dns(cx: &Context<'_>, option: &Directive) -> Result<Vec<String>, Box<Problem>> {
+    match option.args.split_first() {
+        Some((word, [program, arguments @ ..])) if word.text == "exec" && option.block.is_none() => {
+            let program = cx.absolute(&fixed(cx.source, program, "the path of a program")?);
+            let mut words = vec![program.to_string_lossy().into_owned()];
+            for token in arguments {
+                words.push(fixed(cx.source, token, "an argument")?);
+            }
+            Ok(words)
+        }
+        Some((word, _)) if word.text != "exec" => {
+            let message = format!("`dns {}` is a plugin of Caddy that onehop does not have", word.text);
+            Err(Problem::error("not-yet", &word.place, message)
+                .help("`dns exec PROGRAM` calls a program of yours: `PROGRAM present|remove NAME VALUE`"))
+        }
+        _ => Err(wrong_arguments(option, "dns exec <program> [<argument>…]")),
+    }
+}
+
+/// `issuer acme { … }`, `issuer internal`; also `cert_issuer` of the global block.
+pub(crate) fn issuer(cx: &mut Context<'_>, option: &Directive) -> Result<CertificateIssuer, Box<Problem>> {
+    let Some((kind, rest)) = option.args.split_first() else {
+        return Err(wrong_arguments(option, "issuer acme|internal"));
+    };
+    match (kind.text.as_str(), rest) {
+        ("internal", []) if option.block.as_ref().is_none_or(Vec::is_empty) => Ok(CertificateIssuer::Local),
+        ("internal", []) => {
+            Err(Problem::error("not-yet", &kind.place, "`issuer internal` has no options here yet"))
+        }
+        ("acme", rest @ ([] | [_])) => {
+            let mut acme = AcmeIssuer::default();
+            if let [directory] = rest {
+                acme.directory = Some(fixed(cx.source, directory, "the URL of a directory")?);
+            }
+            ACME.read(cx, &mut acme, option.block.as_deref());
+            Ok(CertificateIssuer::Acme(acme))
+        }
+        ("zerossl", _) => Err(Problem::error(
+            "not-yet",
+            &kind.place,
+            "`issuer zerossl` is a feature of Caddy that onehop does not have yet",
+        )
+        .help(
+            "`issuer acme https://acme.zerossl.com/v2/DV90 { eab KEY_ID MAC_KEY }` speaks to the same issuer",
+        )),
+        ("acme" | "internal", _) => Err(wrong_arguments(option, "issuer acme|internal [{ … }]")),
+        (other, _) => {
+            let problem =
+                Problem::error("unknown-option", &kind.place, format!("there is no issuer `{other}`"));
+            Err(problem.help("there are `acme` and `internal`"))
+        }
+    }
+}
+
+fn mode(cx: &Context<'_>, token: &Token) -> Result<ClientAuthMode, Box<Problem>> {
+    let word = fixed(cx.source, token, "a mode")?;
+    MODES.iter().find(|(name, _)| *name == word).map(|(_, mode)| *mode).ok_or_else(|| {
+        let names: Vec<String> = MODES.iter().map(|(name, _)| format!("`{name}`")).collect();
+        Problem::error("unknown-option", &token.place, format!("there is no mode `{word}`"))
+            .help(format!("there are {}", names.join(", ")))
+    })
+}
+
+fn trust_pool(
+    cx: &mut Context<'_>,
+    draft: &mut ClientAuthDraft,
+    option: &Directive,
+) -> Result<(), Box<Problem>> {
+    let Some((kind, files)) = option.args.split_first() else {
+        return Err(wrong_arguments(option, "trust_pool file <file>…"));
+    };
+    if kind.text != "file" {
+        let message =
+            format!("`trust_pool {}` is a feature of Caddy that onehop does not have yet", kind.text);
+        return Err(Problem::error("not-yet", &kind.place, message).help("write `trust_pool file FILE`"));
+    }
+    let in_block = option.block.iter().flatten();
+    for inner in in_block.clone().filter(|inner| inner.name.text != "pem_file") {
+        return Err(Problem::error(
+            "unknown-option",
+            &inner.name.place,
+            format!("`trust_pool file` has no option `{}`", inner.name.text),
+        )
+        .help("there is `pem_file`"));
+    }
+    let files = files.iter().chain(in_block.flat_map(|inner| &inner.args));
+    let before = draft.issuers.len();
+    for token in files {
+        draft.issuers.push(file(cx, token)?);
+    }
+    if draft.issuers.len() == before {
+        return Err(wrong_arguments(option, "trust_pool file <file>…"));
+    }
+    Ok(())
+}
+
+/// As in Caddy, a pool or certificates without a mode mean `require_and_verify`, and neither means nothing.
+fn client_auth(cx: &mut Context<'_>, option: &Directive) -> Result<Option<ClientAuth>, Box<Problem>> {
+    if !option.args.is_empty() {
+        return Err(wrong_arguments(option, "client_auth { … }"));
+    }
+    let mut draft = ClientAuthDraft::default();
+    let seen = CLIENT_AUTH.read(cx, &mut draft, option.block.as_deref());
+    if let (Some(old), Some(new)) = (seen.token("trusted_ca_cert_file"), seen.token("trust_pool")) {
+        return Err(set_twice(new, old));
+    }
+    let trusts = !draft.issuers.is_empty() || !draft.leaves.is_empty();
+    let mode = match draft.mode {
+        Some(mode) => mode,
+        None if trusts => ClientAuthMode::RequireAndVerify,
+        None => {
+            let message = "`client_auth` does not say which clients are let in";
+            return Err(Problem::error("client-auth", &option.name.place, message)
+                .help("add `trust_pool file FILE` with the certificates that issue those of clients"));
+        }
+    };
+    let verifies = matches!(mode, ClientAuthMode::VerifyIfGiven | ClientAuthMode::RequireAndVerify);
+    // To verify against what the system trusts would let in everybody who ever bought a certificate.
+    if verifies && !trusts && !seen.is_broken {
+        let message = "`client_auth` verifies certificates, and nothing says which issuers are trusted";
+        return Err(Problem::error("client-auth", &option.name.place, message)
+            .help("add `trust_pool file FILE` with the certificates that issue those of clients"));
+    }
+    Ok(Some(ClientAuth { mode, trusted_issuers: draft.issuers, trusted_leaves: draft.leaves }))
+}

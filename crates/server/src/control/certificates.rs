@@ -1,0 +1,309 @@
+//! TLS of all sites: policies, certificates from files, and those that are obtained and renewed.
+//!
+//! Owns what of TLS outlives a reload: session tickets, the store of certificates, and the keeper that renews them. The data
+//! plane sees policies in its snapshot, and certificates by name in a table that is replaced as a whole.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+
+use arc_swap::ArcSwap;
+use onehop_acme::{
+    AccountStore, AcmeIssuer, ChallengeKind, Challenges, ExecHook, ExternalAccount, MemoryChallenges,
+    Settings, Solvers,
+};
+use onehop_certificates::Clock;
+use onehop_certificates::file_store::FileStore;
+use onehop_certificates::issuer::{Issuer, KeyType};
+use onehop_certificates::keeper::{CertificateStatus, Event as CertificateEvent, Keeper, Wanted};
+use onehop_certificates::loaded::Loaded;
+use onehop_certificates::local::LocalAuthority;
+use onehop_certificates::store::Storage;
+use onehop_config::checked::tls::{self as checked, CertificateIssuer, SiteTls as Settled};
+use onehop_config::checked::{Checked, Site};
+use onehop_supervisor::data;
+use onehop_tls::{Chain, ChainTable, Tickets};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+
+use super::events::{Event, EventSink};
+use crate::limits::{ACME_ORDER_DEADLINE, DNS_HOOK_DEADLINE, DNS_PROPAGATION_DELAY};
+use crate::request::route::SiteTls;
+
+/// Let's Encrypt's directory.
+const LETS_ENCRYPT: &str = "https://acme-v02.api.letsencrypt.org/directory";
+/// The folder of certificates in the data directory.
+const FOLDER: &str = "tls";
+
+/// TLS of all sites.
+pub(super) struct Certificates {
+    chains: Arc<ArcSwap<ChainTable>>,
+    challenges: Arc<MemoryChallenges>,
+    state: Mutex<State>,
+    events: EventSink,
+}
+
+#[derive(Default)]
+struct State {
+    tickets: Tickets,
+    /// Once a site wants a certificate that is obtained.
+    kept: Option<Kept>,
+}
+
+/// The store that is in use, and what looks after it.
+#[derive(Clone)]
+struct Kept {
+    folder: PathBuf,
+    storage: Arc<dyn Storage>,
+    keeper: Arc<Keeper>,
+    /// Those of before, so that an account is looked up once.
+    issuers: Vec<(CertificateIssuer, Arc<dyn Issuer>)>,
+}
+
+/// What a configuration asks for. Dropped, nothing has happened.
+pub(super) struct Prepared {
+    tickets: Tickets,
+    kept: Option<Kept>,
+    wanted: Vec<Wanted>,
+    /// By number of the site.
+    pub(super) sites: Vec<Option<Arc<SiteTls>>>,
+    warnings: Vec<String>,
+}
+
+impl Certificates {
+    /// Without any certificate.
+    pub(super) fn new(events: EventSink) -> Self {
+        Self { chains: Arc::default(), challenges: Arc::default(), state: Mutex::default(), events }
+    }
+
+    /// The table that handshakes look into.
+    pub(super) fn chains(&self) -> Arc<ArcSwap<ChainTable>> {
+        Arc::clone(&self.chains)
+    }
+
+    /// Challenges that issuers may ask for now.
+    pub(super) fn challenges(&self) -> Arc<MemoryChallenges> {
+        Arc::clone(&self.challenges)
+    }
+
+    /// Reads every file that the sites name, and opens the store. The error is for a person.
+    pub(super) fn prepare(&self, settings: &Checked) -> Result<Prepared, String> {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let (mut tickets, mut kept) = (state.tickets.clone(), state.kept.clone());
+        drop(state);
+        let (sites, warnings) = sites(settings, &mut tickets)?;
+        let managed: Vec<&checked::Managed> =
+            settings.sites.iter().flat_map(|site| &site.tls).flat_map(|tls| &tls.managed).collect();
+        let mut wanted: Vec<Wanted> = Vec::new();
+        if !managed.is_empty() {
+            let folder = match &settings.global.tls.storage {
+                Some(folder) => folder.clone(),
+                None => data::folder_of_server(settings.global.data_directory.as_deref(), FOLDER)?,
+            };
+            let mut opened = match kept.take().filter(|kept| kept.folder == folder) {
+                Some(known) => known,
+                None => self.open(folder)?,
+            };
+            for managed in managed {
+                let issuers = managed.issuers.iter().map(|issuer| self.issuer(&mut opened, issuer));
+                let issuers = issuers.collect::<Result<Vec<_>, _>>()?;
+                for name in &managed.names {
+                    // Two ports of one name have one certificate.
+                    if wanted.iter().any(|known| known.name == *name) {
+                        continue;
+                    }
+                    wanted.push(Wanted {
+                        name: name.clone(),
+                        issuers: issuers.clone(),
+                        key_type: key_type(managed.key_type),
+                        renewal_ratio: managed.renewal_ratio,
+                    });
+                }
+            }
+            kept = Some(opened);
+        }
+        Ok(Prepared { tickets, kept, wanted, sites, warnings })
+    }
+
+    /// Obtains what was asked for: from the local authority at once, from others in the background.
+    pub(super) fn carry_out(&self, prepared: Prepared) {
+        let Prepared { tickets, kept, wanted, sites: _, warnings } = prepared;
+        warnings.into_iter().for_each(|message| (self.events)(Event::Warning { message }));
+        if let Some(kept) = &kept {
+            kept.keeper.set(wanted);
+        }
+        let before = {
+            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            state.tickets = tickets;
+            std::mem::replace(&mut state.kept, kept)
+        };
+        // A keeper of another folder ends here, without the lock.
+        drop(before);
+    }
+
+    /// What is known of each certificate that is obtained.
+    pub(super) fn status(&self) -> Vec<CertificateStatus> {
+        let kept = self.state.lock().unwrap_or_else(PoisonError::into_inner).kept.clone();
+        kept.map(|kept| kept.keeper.status()).unwrap_or_default()
+    }
+
+    fn open(&self, folder: PathBuf) -> Result<Kept, String> {
+        let storage: Arc<dyn Storage> =
+            Arc::new(FileStore::open(&folder).map_err(|error| error.to_string())?);
+        let chains = Arc::clone(&self.chains);
+        let publish = move |loaded: Vec<Arc<Loaded>>| chains.store(Arc::new(table(&loaded)));
+        let events = Arc::clone(&self.events);
+        let report = move |event: CertificateEvent| events(Event::Certificate(event));
+        let keeper = Keeper::new(Arc::clone(&storage), clock(), Arc::new(publish), Arc::new(report))
+            .map_err(|error| format!("no thread that renews certificates: {error}"))?;
+        Ok(Kept { folder, storage, keeper: Arc::new(keeper), issuers: Vec::new() })
+    }
+
+    /// The issuer with these settings: the same one as before where nothing has changed.
+    fn issuer(&self, kept: &mut Kept, settings: &CertificateIssuer) -> Result<Arc<dyn Issuer>, String> {
+        if let Some((_, issuer)) = kept.issuers.iter().find(|(known, _)| known == settings) {
+            return Ok(Arc::clone(issuer));
+        }
+        let issuer: Arc<dyn Issuer> = match settings {
+            CertificateIssuer::Local => Arc::new(LocalAuthority::new(Arc::clone(&kept.storage), clock())),
+            CertificateIssuer::Acme(acme) => Arc::new(self.acme(kept, acme)?),
+        };
+        kept.issuers.push((settings.clone(), Arc::clone(&issuer)));
+        Ok(issuer)
+    }
+
+    fn acme(&self, kept: &Kept, acme: &checked::AcmeIssuer) -> Result<AcmeIssuer, String> {
+        let directory = acme.directory.clone().unwrap_or_else(|| LETS_ENCRYPT.to_owned());
+        let trusted_roots = match &acme.trusted_root {
+            Some(path) => roots(path)?,
+            None => Vec::new(),
+        };
+        let mut kinds = Vec::new();
+        if acme.dns_program.is_some() {
+            // As in Caddy: where DNS can be changed, nothing else is needed.
+            kinds.push(ChallengeKind::Dns01);
+        } else {
+            kinds.extend((!acme.disable_http).then_some(ChallengeKind::Http01));
+            kinds.extend((!acme.disable_tls_alpn).then_some(ChallengeKind::TlsAlpn01));
+        }
+        let dns =
+            acme.dns_program.as_ref().and_then(|words| {
+                let (program, arguments) = words.split_first()?;
+                let (program, arguments) = (PathBuf::from(program), arguments.to_vec());
+                Some(Arc::new(ExecHook { program, arguments, deadline: DNS_HOOK_DEADLINE })
+                    as Arc<dyn Challenges>)
+            });
+        let solvers = Solvers {
+            memory: Arc::clone(&self.challenges),
+            dns,
+            dns_propagation_delay: DNS_PROPAGATION_DELAY,
+        };
+        let external_account = acme.external_account.clone();
+        let account = Account {
+            storage: Arc::clone(&kept.storage),
+            key: format!(
+                "acme/{}/users/{}/{}",
+                onehop_acme::folder(&directory),
+                acme.email.as_deref().unwrap_or("default"),
+                ACCOUNT
+            ),
+        };
+        let settings = Settings {
+            directory,
+            trusted_roots,
+            email: acme.email.clone(),
+            external_account: external_account.map(|(key_id, hmac_key)| ExternalAccount { key_id, hmac_key }),
+            profile: acme.profile.clone(),
+            accept_terms: true,
+            challenges: kinds,
+            deadline: ACME_ORDER_DEADLINE,
+        };
+        Ok(AcmeIssuer::new(settings, Arc::new(account), Arc::new(solvers)))
+    }
+}
+
+/// The name of an account's credentials in the store. Caddy's have another form, and other names.
+const ACCOUNT: &str = "credentials.json";
+
+/// The account at one ACME server.
+struct Account {
+    storage: Arc<dyn Storage>,
+    key: String,
+}
+
+impl AccountStore for Account {
+    fn load(&self) -> Result<Option<String>, String> {
+        let content = self.storage.read(&self.key).map_err(|error| error.to_string())?;
+        content.map(|bytes| String::from_utf8(bytes).map_err(|error| error.to_string())).transpose()
+    }
+
+    fn save(&self, credentials: &str) -> Result<(), String> {
+        self.storage.write(&self.key, credentials.as_bytes()).map_err(|error| error.to_string())
+    }
+}
+
+/// Whether every file can be used that the sites name. The error is for a person.
+pub(super) fn check(settings: &Checked) -> Result<(), String> {
+    sites(settings, &mut Tickets::default()).map(|_| ())
+}
+
+/// TLS by number of the site, and warnings.
+type Sites = (Vec<Option<Arc<SiteTls>>>, Vec<String>);
+
+fn sites(settings: &Checked, tickets: &mut Tickets) -> Result<Sites, String> {
+    let mut warnings = Vec::new();
+    let sites = settings.sites.iter().map(|site| {
+        let tls = site.tls.as_ref().map(|tls| site_tls(site, tls, tickets, &mut warnings));
+        tls.transpose().map(|made| made.map(Arc::new))
+    });
+    Ok((sites.collect::<Result<Vec<_>, String>>()?, warnings))
+}
+
+/// The policy and the certificates of one site.
+fn site_tls(
+    site: &Site,
+    tls: &Settled,
+    tickets: &mut Tickets,
+    warnings: &mut Vec<String>,
+) -> Result<SiteTls, String> {
+    let of_site = |reason: String| format!("tls of {}: {reason}", site.label);
+    let policy = tickets.policy(&tls.policy).map_err(of_site)?;
+    let mut files = Vec::new();
+    for pair in &tls.files {
+        let loaded =
+            Loaded::from_files(&pair.certificate, &pair.key).map_err(|error| of_site(error.to_string()))?;
+        warnings.extend(loaded.warning(SystemTime::now()).map(of_site));
+        files.push(Chain::new(Arc::clone(loaded.certified_key())));
+    }
+    Ok(SiteTls { policy, files })
+}
+
+fn table(loaded: &[Arc<Loaded>]) -> ChainTable {
+    ChainTable::new(loaded.iter().flat_map(|one| {
+        let chain = Chain::new(Arc::clone(one.certified_key()));
+        one.names.iter().map(move |name| (name.clone(), chain.clone()))
+    }))
+}
+
+fn roots(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+    let failed =
+        |error: String| format!("the root of an ACME server cannot be read from {}: {error}", path.display());
+    let content = onehop_tls::read_pem(path, "a root certificate")?;
+    let roots = CertificateDer::pem_slice_iter(&content).collect::<Result<Vec<_>, _>>();
+    let roots = roots.map_err(|error| failed(error.to_string()))?;
+    if roots.is_empty() { Err(failed("there is no certificate in PEM".to_owned())) } else { Ok(roots) }
+}
+
+fn clock() -> Clock {
+    Arc::new(SystemTime::now)
+}
+
+fn key_type(kind: checked::KeyType) -> KeyType {
+    match kind {
+        checked::KeyType::P256 => KeyType::P256,
+        checked::KeyType::P384 => KeyType::P384,
+        checked::KeyType::Ed25519 => KeyType::Ed25519,
+        checked::KeyType::Rsa2048 => KeyType::Rsa2048,
+        checked::KeyType::Rsa4096 => KeyType::Rsa4096,
+    }
+}

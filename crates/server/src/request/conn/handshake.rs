@@ -1,0 +1,192 @@
+//! TLS handshakes: from a TCP connection to an encrypted one, under the policy of the site that the client names.
+//!
+//! A handshake has a deadline, and a core has so many at a time: a flood of them costs its own connections, not those that
+//! are there. What fails is counted by cause; the client gets the alert of RFC 8446 section 6.2 that says why.
+
+use std::future::poll_fn;
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::Poll;
+
+use onehop_connection::deadline::{Deadline, Waiting};
+use onehop_connection::tls_stream::{self, HandshakeError, TlsStream};
+use onehop_metrics::counters::HandshakeFailure;
+use onehop_tls::{Chain, certificate};
+use rustls::server::{Accepted, Acceptor};
+use rustls::{HandshakeKind, ServerConfig};
+use tokio::net::TcpStream;
+
+use crate::limits::{HANDSHAKE_DEADLINE, HANDSHAKES_MAX};
+use crate::request::core::Core;
+
+/// A fatal `unrecognized_name` (RFC 6066 section 3), in the record that every version reads (RFC 8446 section 5.1).
+const UNRECOGNIZED_NAME: &[u8] = &[21, 3, 3, 0, 2, 2, 112];
+/// What a client is told that speaks HTTP on a port of HTTPS, as nginx and Go's server do.
+const PLAIN_HTTP: &[u8] =
+    b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 45\r\n\
+    Connection: close\r\n\r\nThis port speaks HTTPS: use an https:// URL.\r\n";
+/// The protocol of issuers that verify a name (RFC 8737 section 4).
+const CHALLENGE_PROTOCOL: &[u8] = b"acme-tls/1";
+/// The number of no policy.
+const CHALLENGE_POLICY: u32 = 0;
+/// The first byte of a TLS record with a handshake message (RFC 8446 section 5.1).
+const HANDSHAKE_RECORD: u8 = 22;
+
+/// A handshake on its way; counted while it lives.
+struct Counted<'c>(&'c Core);
+
+impl<'c> Counted<'c> {
+    fn new(core: &'c Core) -> Option<Self> {
+        let count = core.handshakes.get();
+        (count < HANDSHAKES_MAX).then(|| {
+            core.handshakes.set(count + 1);
+            Self(core)
+        })
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.handshakes.set(self.0.handshakes.get().saturating_sub(1));
+    }
+}
+
+/// Completes the handshake of a connection; also the number of the policy that was negotiated. `None`: it failed, was
+/// counted, and the connection is over.
+pub(crate) async fn handshake(
+    core: &Rc<Core>,
+    stream: TcpStream,
+    listener: usize,
+) -> Option<(TlsStream, u32)> {
+    let Some(_counted) = Counted::new(core) else {
+        core.counters.handshake_failed(HandshakeFailure::TooMany);
+        // Nothing of it stays in the kernel either.
+        let _ = rustix::net::sockopt::set_socket_linger(&stream, Some(std::time::Duration::ZERO));
+        return None;
+    };
+    let deadline = core.connection.deadline();
+    deadline.set(Waiting::Head, HANDSHAKE_DEADLINE);
+    match negotiate(core, stream, listener, &deadline).await {
+        Ok((stream, policy)) => {
+            core.counters.handshake_done(stream.session().handshake_kind() == Some(HandshakeKind::Resumed));
+            // An issuer that verifies a name has seen what it wants, and asks for nothing (RFC 8737 section 4).
+            (policy != CHALLENGE_POLICY).then_some((stream, policy))
+        }
+        Err(failure) => {
+            core.counters.handshake_failed(failure);
+            None
+        }
+    }
+}
+
+async fn negotiate(
+    core: &Rc<Core>,
+    mut stream: TcpStream,
+    listener: usize,
+    deadline: &Deadline,
+) -> Result<(TlsStream, u32), HandshakeFailure> {
+    if first_byte(&stream, deadline).await? != HANDSHAKE_RECORD {
+        let _ = stream.try_write(PLAIN_HTTP);
+        return Err(HandshakeFailure::NotTls);
+    }
+    let mut acceptor = Acceptor::default();
+    let accepted = poll_fn(|context| match tls_stream::poll_hello(&mut acceptor, &mut stream, context) {
+        Poll::Pending if deadline.poll_over(context) => Poll::Ready(Err(HandshakeFailure::Timeout)),
+        polled => polled.map_err(|error| cause(&error)),
+    });
+    let accepted = accepted.await?;
+    let Some((policy, config)) = choose(core, &stream, listener, &accepted) else {
+        let _ = stream.try_write(UNRECOGNIZED_NAME);
+        return Err(HandshakeFailure::NoCertificate);
+    };
+    let session = match accepted.into_connection(config) {
+        Ok(session) => session,
+        Err((error, mut alert)) => {
+            let mut bytes = Vec::new();
+            let _ = alert.write_all(&mut bytes);
+            let _ = stream.try_write(&bytes);
+            return Err(cause(&HandshakeError::Tls(error)));
+        }
+    };
+    let mut stream = TlsStream::new(stream, session);
+    poll_fn(|context| match stream.poll_handshake(context) {
+        Poll::Pending if deadline.poll_over(context) => Poll::Ready(Err(HandshakeFailure::Timeout)),
+        polled => polled.map_err(|error| cause(&error)),
+    })
+    .await?;
+    Ok((stream, policy))
+}
+
+/// Looks at the first byte without taking it.
+async fn first_byte(stream: &TcpStream, deadline: &Deadline) -> Result<u8, HandshakeFailure> {
+    let mut byte = [0];
+    poll_fn(|context| {
+        let mut buffer = tokio::io::ReadBuf::new(&mut byte);
+        match stream.poll_peek(context, &mut buffer) {
+            Poll::Pending if deadline.poll_over(context) => Poll::Ready(Err(HandshakeFailure::Timeout)),
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(Ok(1..)) => Poll::Ready(Ok(())),
+            Poll::Ready(_) => Poll::Ready(Err(HandshakeFailure::Gone)),
+        }
+    })
+    .await?;
+    let [byte] = byte;
+    Ok(byte)
+}
+
+/// The policy and the certificate for what a client asks for; `None` where no site has that name, or no certificate.
+fn choose(
+    core: &Rc<Core>,
+    stream: &TcpStream,
+    listener: usize,
+    accepted: &Accepted,
+) -> Option<(u32, Arc<ServerConfig>)> {
+    let hello = accepted.client_hello();
+    if hello.alpn().is_some_and(|mut names| names.any(|name| name == CHALLENGE_PROTOCOL)) {
+        let certificate = core.shared.challenges.tls_alpn_01(hello.server_name()?)?;
+        return Some((CHALLENGE_POLICY, onehop_tls::policy::challenge(&Chain::new(certificate))?));
+    }
+    let view = core.view();
+    let snapshot = &view.snapshot;
+    let tls = &snapshot.tls;
+    // Without a name the client means the address that it connected to, or what the configuration says (as in Caddy).
+    let meant = match hello.server_name() {
+        Some(name) => name.to_ascii_lowercase(),
+        None => match &tls.default_name {
+            Some(name) => name.clone(),
+            None => local_address(stream)?.to_string(),
+        },
+    };
+    let name = meant.strip_suffix('.').unwrap_or(&meant);
+    let of_name = snapshot.site_number(listener, Some(name.as_bytes()));
+    // A client without a name cannot say which site it means; its request will.
+    let number =
+        of_name.or_else(|| hello.server_name().is_none().then(|| snapshot.first_site(listener)).flatten());
+    let site = snapshot.sites.get(number?)?.tls.as_ref()?;
+    let chains = core.shared.chains();
+    let found = |name: &str| -> Option<Chain> { certificate::choose(chains.find(name), &hello).cloned() };
+    let chain = certificate::choose(&site.files, &hello)
+        .cloned()
+        .or_else(|| found(name))
+        .or_else(|| tls.fallback_name.as_deref().and_then(found))?;
+    Some((site.policy.number, site.policy.with_chain(&chain)))
+}
+
+fn local_address(stream: &TcpStream) -> Option<IpAddr> {
+    stream.local_addr().ok().map(|address| address.ip().to_canonical())
+}
+
+fn cause(error: &HandshakeError) -> HandshakeFailure {
+    match error {
+        HandshakeError::Io(_) => HandshakeFailure::Gone,
+        HandshakeError::Tls(error) => match error {
+            rustls::Error::AlertReceived(_) => HandshakeFailure::RefusedByClient,
+            rustls::Error::NoCertificatesPresented | rustls::Error::InvalidCertificate(_) => {
+                HandshakeFailure::ClientCertificate
+            }
+            rustls::Error::PeerIncompatible(_) => HandshakeFailure::Incompatible,
+            _ => HandshakeFailure::Protocol,
+        },
+    }
+}

@@ -1,0 +1,8 @@
+//! Every bound of this crate, with its unit and its reason.
+
+/// Bytes of one file with certificates or a key. A bundle of all public roots has 250 KiB.
+pub const PEM_FILE_BYTES_MAX: u64 = 1024 * 1024;
+
+/// Session tickets that a client gets with a full handshake of TLS 1.3. Each is for one connection
+/// (RFC 8446 appendix C.4), and a browser opens two at once.
+pub const TICKETS_PER_HANDSHAKE: usize = 2;
