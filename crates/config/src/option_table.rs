@@ -147,6 +147,11 @@ pub(crate) const fn repeated<D>(mut row: Row<D>) -> Row<D> {
 }
 
 impl<D> Row<D> {
+    /// Whether it may stand in a block several times although others may not.
+    pub(crate) fn may_repeat(&self) -> bool {
+        self.repeats
+    }
+
     pub(crate) fn works(&self) -> bool {
         !matches!(self.takes, Takes::NotYet(_))
     }

@@ -194,7 +194,10 @@ impl Address {
             (Some(scheme), _) => scheme == Scheme::Http,
             (None, Some(port)) if port == global.https_port => false,
             (None, _) if self.has_tls => false,
-            (None, Some(port)) => is_off || self.host.is_none() || port == global.http_port,
+            // A place to listen at, from the command line, says nothing of TLS.
+            (None, Some(port)) => {
+                is_off || self.host.is_none() || self.bind.is_some() || port == global.http_port
+            }
             (None, None) => is_off,
         }
     }

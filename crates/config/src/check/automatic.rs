@@ -59,8 +59,8 @@ pub(super) fn site(
         let Some(host) = &address.host else { continue };
         let name = name_of(host);
         let issuers = issuers(cx, settings, &name);
-        if cx.keep(must_be_obtainable(&name, &issuers, address)).is_none() {
-            continue;
+        if !settings.is_broken {
+            cx.keep(must_be_obtainable(&name, &issuers, address));
         }
         match managed.iter_mut().find(|managed| managed.issuers == issuers) {
             Some(managed) => managed.names.push(name),
@@ -155,54 +155,77 @@ fn must_be_obtainable(
         .help("`tls { dns exec PROGRAM }` sets the record; or `tls CERTIFICATE KEY`, or `tls internal`"))
 }
 
-/// Adds what redirects plain requests for hosts that are served with TLS (308). Where a listener answers a host without
-/// TLS already, that stays.
+/// Adds what redirects plain requests to HTTPS (308), as Caddy does: those for a host that is served with TLS, unless a site
+/// without TLS names that host, and those for any other host, unless a site without TLS takes them.
 pub(super) fn redirect(global: &Global, listeners: &mut Vec<Listener>, sites: &mut Vec<Site>) {
     if matches!(global.auto_https, AutoHttps::Off | AutoHttps::DisableRedirects) {
         return;
     }
-    let encrypted: Vec<(ListenAddress, u16, Vec<usize>)> = listeners
-        .iter()
-        .filter(|listener| listener.tls)
-        .filter_map(|listener| match &listener.address {
-            ListenAddress::Tcp { host, port } => {
-                let plain = ListenAddress::Tcp { host: *host, port: global.http_port };
-                Some((plain, *port, listener.sites.clone()))
-            }
-            ListenAddress::Unix { .. } => None,
-        })
-        .collect();
-    for (plain, port, numbers) in encrypted {
-        let of_sites: Vec<&[HostPattern]> =
-            numbers.iter().filter_map(|number| sites.get(*number)).map(|site| &*site.hosts).collect();
-        let takes_all = of_sites.iter().any(|hosts| hosts.is_empty());
-        let known = listeners.iter().position(|listener| listener.address == plain);
-        let taken: Vec<&[HostPattern]> = known
-            .and_then(|number| listeners.get(number))
-            .map_or_else(Vec::new, |listener| listener.sites.clone())
+    for (address, hosts) in redirected(global, listeners, sites) {
+        let known = listeners.iter().position(|listener| listener.address == address);
+        let numbers = known.and_then(|number| listeners.get(number)).map(|listener| listener.sites.clone());
+        let taken: Vec<&[HostPattern]> = numbers
             .iter()
+            .flatten()
             .filter_map(|number| sites.get(*number))
             .map(|site| &*site.hosts)
             .collect();
-        let is_free = |host: &&HostPattern| !taken.iter().any(|hosts| answers(hosts, host));
-        let hosts: Vec<HostPattern> =
-            of_sites.iter().flat_map(|hosts| hosts.iter()).filter(is_free).cloned().collect();
-        let rest_is_free = takes_all && !taken.iter().any(|hosts| hosts.is_empty());
-        if hosts.is_empty() && !rest_is_free {
-            continue;
+        let takes_all = taken.iter().any(|hosts| hosts.is_empty());
+        let mut ports: Vec<(u16, Vec<HostPattern>)> = Vec::new();
+        for (host, port) in hosts {
+            // What goes to the usual port is redirected with all others, where nobody takes these.
+            let is_usual = port == global.https_port && !takes_all;
+            if is_usual || taken.iter().any(|hosts| names(hosts, &host)) {
+                continue;
+            }
+            match ports.iter_mut().find(|(known, _)| *known == port) {
+                Some((_, hosts)) => hosts.push(host),
+                None => ports.push((port, vec![host])),
+            }
         }
-        let hosts = if rest_is_free { Vec::new() } else { hosts };
-        sites.push(redirecting(hosts, port, global.https_port));
-        let number = sites.len() - 1;
-        match known.and_then(|known| listeners.get_mut(known)) {
-            Some(listener) => listener.sites.push(number),
-            None => listeners.push(Listener { address: plain, tls: false, sites: vec![number] }),
+        if !takes_all {
+            ports.push((global.https_port, Vec::new()));
+        }
+        let first = sites.len();
+        sites.extend(ports.into_iter().map(|(port, hosts)| redirecting(global, hosts, port)));
+        let added = first..sites.len();
+        match known.and_then(|number| listeners.get_mut(number)) {
+            Some(listener) => listener.sites.extend(added),
+            None => listeners.push(Listener { address, tls: false, sites: added.collect() }),
         }
     }
 }
 
-/// Whether a site with these hosts answers this one.
-fn answers(hosts: &[HostPattern], host: &HostPattern) -> bool {
+/// Hosts that are served with TLS and the ports that they are served on, by the address where plain requests for them
+/// come. Of several ports that of HTTPS counts.
+fn redirected(
+    global: &Global,
+    listeners: &[Listener],
+    sites: &[Site],
+) -> Vec<(ListenAddress, Vec<(HostPattern, u16)>)> {
+    let mut all: Vec<(ListenAddress, Vec<(HostPattern, u16)>)> = Vec::new();
+    for listener in listeners.iter().filter(|listener| listener.tls) {
+        let ListenAddress::Tcp { host, port } = listener.address else { continue };
+        let plain = ListenAddress::Tcp { host, port: global.http_port };
+        let at = all.iter().position(|(address, _)| *address == plain).unwrap_or_else(|| {
+            all.push((plain, Vec::new()));
+            all.len() - 1
+        });
+        let Some((_, known)) = all.get_mut(at) else { continue };
+        for host in listener.sites.iter().filter_map(|number| sites.get(*number)).flat_map(|site| &site.hosts)
+        {
+            match known.iter_mut().find(|(other, _)| other == host) {
+                Some((_, known)) if port == global.https_port => *known = port,
+                Some(_) => {}
+                None => known.push((host.clone(), port)),
+            }
+        }
+    }
+    all
+}
+
+/// Whether a site names this host among its hosts, as it is or by a wildcard.
+fn names(hosts: &[HostPattern], host: &HostPattern) -> bool {
     let fits = |pattern: &HostPattern| match (pattern, host) {
         (HostPattern::Wildcard(labels), HostPattern::Exact(name)) => {
             let names: Vec<&str> = name.split('.').collect();
@@ -214,11 +237,13 @@ fn answers(hosts: &[HostPattern], host: &HostPattern) -> bool {
         }
         _ => pattern == host,
     };
-    hosts.is_empty() || hosts.iter().any(fits)
+    hosts.iter().any(fits)
 }
 
-fn redirecting(hosts: Vec<HostPattern>, port: u16, https_port: u16) -> Site {
-    let port = if port == https_port { String::new() } else { format!(":{port}") };
+fn redirecting(global: &Global, hosts: Vec<HostPattern>, port: u16) -> Site {
+    // The port of HTTPS may be another one here than outside, where it is the usual one.
+    let is_usual = [80, 443, global.http_port, global.https_port].contains(&port);
+    let port = if is_usual { String::new() } else { format!(":{port}") };
     let to = Template {
         parts: vec![
             Part::Text("https://".to_owned()),
@@ -235,5 +260,30 @@ fn redirecting(hosts: Vec<HostPattern>, port: u16, https_port: u16) -> Site {
         errors: Vec::new(),
         logs: Vec::new(),
         tls: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_no_public_issuer_knows_are_internal() {
+        for name in [
+            "localhost",
+            "a.localhost",
+            "printer.local",
+            "app.internal",
+            "nas.home.arpa",
+            "intranet",
+            "127.0.0.1",
+            "::1",
+            "203.0.113.9",
+        ] {
+            assert!(is_internal(name), "{name}");
+        }
+        for name in ["example.com", "localhost.example.com", "notlocal.org", "xlocalhost.net"] {
+            assert!(!is_internal(name), "{name}");
+        }
     }
 }

@@ -13,7 +13,7 @@ use crate::checked::{Admin, Global};
 use crate::directives;
 use crate::limits::CONNECTIONS_PER_ADDRESS_MAX;
 use crate::nearest::nearest;
-use crate::option_table::{OptionTable, Outline, Value, line, not_yet, value};
+use crate::option_table::{OptionTable, Outline, Row, Value, line, not_yet, repeated, value};
 use crate::problem::Problem;
 use crate::syntax::{Directive, Token};
 
@@ -58,11 +58,11 @@ const OPTIONS: OptionTable<Global> = OptionTable {
             value("auto_https", "off", |_, global, value| {
                 auto_https(value.token).map(|choice| global.auto_https = choice)
             }),
-            line("cert_issuer", "acme|internal [{ … }]", |cx, _, line| {
+            repeated(line("cert_issuer", "acme|internal [{ … }]", |cx, _, line| {
                 let issuer = directives::issuer_of_tls(cx, line)?;
                 cx.certificates.issuers.push(issuer);
                 Ok(())
-            }),
+            })),
             not_yet("cert_lifetime"),
             line("debug", "", debug),
             not_yet("default_bind"),
@@ -188,6 +188,7 @@ pub(crate) fn global(cx: &mut Context<'_>, lines: &[Directive]) -> Global {
         let name = line.name.text.as_str();
         let result = option(cx, &mut global, line);
         if result.is_ok()
+            && !OPTIONS.row(name).is_some_and(Row::may_repeat)
             && let Some(earlier) = seen.iter().find(|earlier| earlier.text == name)
         {
             let message = format!("`{name}` is set twice; line {} has it already", earlier.place.line());

@@ -20,6 +20,8 @@ const USAGE: &str = "tls internal | <email> | <certificate> <key> [{ … }]";
 /// What `tls` says, before it is known for which names.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TlsSettings {
+    /// An error in it was reported: what is missing because of it is no other error.
+    pub(crate) is_broken: bool,
     /// Where the directive stands; `None`: nowhere.
     pub(crate) place: Option<Location>,
     pub(crate) files: Vec<CertificateFiles>,
@@ -203,6 +205,12 @@ const MODES: [(&str, ClientAuthMode); 4] = [
 ];
 
 pub(super) fn tls(cx: &mut Context<'_>, line: &Directive, tls: &mut TlsSettings) -> Result<(), Box<Problem>> {
+    let read = read(cx, line, tls);
+    tls.is_broken |= read.is_err();
+    read
+}
+
+fn read(cx: &mut Context<'_>, line: &Directive, tls: &mut TlsSettings) -> Result<(), Box<Problem>> {
     if let Some(earlier) = tls.place.replace(line.name.place.clone()) {
         return Err(Problem::error("duplicate-option", &line.name.place, "`tls` stands there twice")
             .label(format!("line {} has it already", earlier.line()))
@@ -228,7 +236,7 @@ pub(super) fn tls(cx: &mut Context<'_>, line: &Directive, tls: &mut TlsSettings)
         }
         _ => return Err(wrong_arguments(line, USAGE)),
     }
-    OPTIONS.read(cx, tls, line.block.as_deref());
+    tls.is_broken |= OPTIONS.read(cx, tls, line.block.as_deref()).is_broken;
     Ok(())
 }
 
@@ -459,7 +467,7 @@ fn client_auth(cx: &mut Context<'_>, option: &Directive) -> Result<Option<Client
     let trusts = !draft.issuers.is_empty() || !draft.leaves.is_empty();
     let mode = match draft.mode {
         Some(mode) => mode,
-        None if trusts => ClientAuthMode::RequireAndVerify,
+        None if trusts || seen.is_broken => ClientAuthMode::RequireAndVerify,
         None => {
             let message = "`client_auth` does not say which clients are let in";
             return Err(Problem::error("client-auth", &option.name.place, message)

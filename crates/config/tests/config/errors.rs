@@ -18,7 +18,7 @@ errors!(
 );
 errors!(
     a_directive_of_caddy_is_not_yet_there,
-    "http://a.example {\n\tphp_fastcgi localhost:9000\n\ttls internal\n}\n"
+    "http://a.example {\n\tphp_fastcgi localhost:9000\n\ttemplates\n}\n"
 );
 errors!(
     a_directive_of_nginx_is_recognised,
@@ -54,7 +54,7 @@ errors!(an_address_glued_to_its_brace, ":8080{\n\trespond a\n}\n");
 errors!(a_path_in_an_address, "http://a.example/api {\n\trespond a\n}\n");
 errors!(
     an_unknown_global_option,
-    "{\n\tadmn off\n\tmemory lots\n\temail a@b.example\n\tthreads 0\n\tgrace_period soon\n}\n:8080\nrespond a\n"
+    "{\n\tadmn off\n\tmemory lots\n\tech a.example\n\tthreads 0\n\tgrace_period soon\n}\n:8080\nrespond a\n"
 );
 errors!(a_global_block_that_is_not_first, ":8080 {\n\trespond a\n}\n{\n\tadmin off\n}\n");
 errors!(an_open_quote, ":8080\nrespond \"never closed\n");

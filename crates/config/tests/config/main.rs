@@ -15,3 +15,4 @@ mod proxy;
 mod proxy_errors;
 mod robust;
 mod settings;
+mod tls;

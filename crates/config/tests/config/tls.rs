@@ -1,0 +1,195 @@
+//! Which certificate a site gets, and what a person reads when `tls` is wrong.
+
+use onehop_config::checked::tls::{AcmeIssuer, CertificateIssuer, ClientAuthMode, KeyType, TlsVersion};
+use onehop_config::checked::{Part, Placeholder, RedirectKind, Step};
+
+use crate::memory::Memory;
+use crate::outline::host;
+
+/// Each managed name with its issuers, and the number of files.
+fn certificates(text: &str) -> Vec<String> {
+    let loaded = Memory::main(text).file("cert.pem", "").file("key.pem", "").sound();
+    let mut all = Vec::new();
+    for tls in loaded.checked.sites.iter().flat_map(|site| &site.tls) {
+        all.extend(tls.files.iter().map(|pair| format!("file {}", pair.certificate.display())));
+        for managed in &tls.managed {
+            let issuers: Vec<String> = managed.issuers.iter().map(issuer).collect();
+            all.extend(managed.names.iter().map(|name| format!("{name} from {}", issuers.join(", "))));
+        }
+    }
+    all
+}
+
+fn issuer(issuer: &CertificateIssuer) -> String {
+    match issuer {
+        CertificateIssuer::Local => "local".to_owned(),
+        CertificateIssuer::Acme(AcmeIssuer { directory, email, dns_program, .. }) => {
+            let directory = directory.as_deref().unwrap_or("Let's Encrypt");
+            let email = email.as_ref().map_or_else(String::new, |email| format!(" as {email}"));
+            let dns = if dns_program.is_some() { " by DNS" } else { "" };
+            format!("{directory}{email}{dns}")
+        }
+    }
+}
+
+#[test]
+fn names_get_their_certificates_by_caddys_rules() {
+    for (text, expected) in [
+        ("example.com", &["example.com from Let's Encrypt"][..]),
+        ("https://example.com:8443", &["example.com from Let's Encrypt"]),
+        ("example.com:8443", &["example.com from Let's Encrypt"]),
+        ("http://example.com", &[]),
+        ("example.com:80", &[]),
+        (":443", &[]),
+        (":8080", &[]),
+        ("localhost", &["localhost from local"]),
+        ("a.localhost:3000", &["a.localhost from local"]),
+        ("https://127.0.0.1", &["127.0.0.1 from local"]),
+        ("[::1]", &["::1 from local"]),
+        ("203.0.113.9", &["203.0.113.9 from local"]),
+        (
+            "nas.home.arpa, app.internal, printer.local, intranet",
+            &[
+                "nas.home.arpa from local",
+                "app.internal from local",
+                "printer.local from local",
+                "intranet from local",
+            ],
+        ),
+        ("localhost, example.com", &["localhost from local", "example.com from Let's Encrypt"]),
+        ("http://example.com, https://example.com", &["example.com from Let's Encrypt"]),
+    ] {
+        assert_eq!(certificates(&format!("{text} {{\n\trespond a\n}}\n")), expected, "{text}");
+    }
+}
+
+#[test]
+fn what_a_site_and_the_global_block_say_of_issuers_counts() {
+    for (global, site, expected) in [
+        ("email me@a.example", "", "example.com from Let's Encrypt as me@a.example"),
+        ("", "tls me@a.example", "example.com from Let's Encrypt as me@a.example"),
+        ("email you@a.example", "tls me@a.example", "example.com from Let's Encrypt as me@a.example"),
+        ("acme_ca https://ca.internal/dir", "", "example.com from https://ca.internal/dir"),
+        (
+            "acme_ca https://ca.internal/dir",
+            "tls {\n\tca https://other/dir\n}",
+            "example.com from https://other/dir",
+        ),
+        ("local_certs", "", "example.com from local"),
+        ("cert_issuer internal\n\tcert_issuer acme", "", "example.com from local, Let's Encrypt"),
+        ("local_certs", "tls {\n\tissuer acme\n}", "example.com from Let's Encrypt"),
+        ("", "tls internal", "example.com from local"),
+        (
+            "",
+            "tls {\n\tissuer acme https://one/dir {\n\t\temail a@b.example\n\t}\n\tissuer internal\n}",
+            "example.com from https://one/dir as a@b.example, local",
+        ),
+        ("acme_dns exec /bin/hook", "", "example.com from Let's Encrypt by DNS"),
+    ] {
+        let text = format!("{{\n\tadmin off\n\t{global}\n}}\nexample.com {{\n\trespond a\n\t{site}\n}}\n");
+        assert_eq!(certificates(&text), [expected], "{global} {site}");
+    }
+}
+
+#[test]
+fn a_wildcard_is_obtained_where_dns_can_be_changed_or_the_authority_is_local() {
+    let of = |tls: &str| certificates(&format!("*.example.com {{\n\trespond a\n\ttls {tls}\n}}\n"));
+    assert_eq!(of("internal"), ["*.example.com from local"]);
+    assert_eq!(of("{\n\t\tdns exec /bin/hook --zone a\n\t}"), ["*.example.com from Let's Encrypt by DNS"]);
+    assert_eq!(of("cert.pem key.pem"), ["file /work/cert.pem"]);
+}
+
+#[test]
+fn files_stand_for_certificates_that_would_be_obtained() {
+    let of = |global: &str| {
+        certificates(&format!(
+            "{{\n\tadmin off\n\t{global}\n}}\nexample.com {{\n\ttls cert.pem key.pem\n\trespond a\n}}\n"
+        ))
+    };
+    assert_eq!(of(""), ["file /work/cert.pem"]);
+    assert_eq!(of("auto_https disable_certs"), ["file /work/cert.pem"]);
+    assert_eq!(
+        of("auto_https ignore_loaded_certs"),
+        ["file /work/cert.pem", "example.com from Let's Encrypt"]
+    );
+    assert_eq!(certificates("{\n\tauto_https disable_certs\n}\nexample.com {\n\trespond a\n}\n"), [""; 0]);
+}
+
+#[test]
+fn a_site_with_tls_is_encrypted_on_any_port() {
+    let loaded = Memory::main(":9443 {\n\ttls cert.pem key.pem\n\trespond a\n}\n")
+        .file("cert.pem", "")
+        .file("key.pem", "")
+        .sound();
+    assert!(loaded.checked.listeners[0].tls);
+    let redirects = &loaded.checked.listeners[1];
+    assert!(!redirects.tls);
+    let Step::Redirect { to, kind: RedirectKind::Status(308) } = &loaded.checked.sites[1].routes[0].step
+    else {
+        panic!("no redirect");
+    };
+    assert_eq!(to.parts[1], Part::Value(Placeholder::Host));
+}
+
+#[test]
+fn plain_requests_are_redirected_unless_a_plain_site_names_their_host() {
+    for (text, expected) in [
+        // A plain site for the host stays; one for any host takes what is left.
+        ("a.example, http://a.example, http://b.example", &["a.example b.example", ""][..]),
+        ("a.example, :80", &["", "a.example"]),
+        ("a.example, http://*.example", &["*.example", ""]),
+        ("a.example:8443, b.example", &["a.example", ""]),
+        ("http://a.example", &["a.example"]),
+    ] {
+        let loaded = Memory::main(&format!("{text} {{\n\trespond a\n}}\n")).sound();
+        let plain = loaded.checked.listeners.iter().find(|listener| !listener.tls).unwrap();
+        let sites = plain.sites.iter().map(|number| &loaded.checked.sites[*number].hosts);
+        let hosts: Vec<String> =
+            sites.map(|hosts| hosts.iter().map(host).collect::<Vec<_>>().join(" ")).collect();
+        assert_eq!(hosts, expected, "{text}");
+    }
+    for word in ["off", "disable_redirects"] {
+        let loaded =
+            Memory::main(&format!("{{\n\tauto_https {word}\n}}\nhttps://a.example {{\n\trespond a\n}}\n"))
+                .sound();
+        assert_eq!(loaded.checked.listeners.len(), 1, "{word}");
+    }
+}
+
+#[test]
+fn every_option_of_tls_is_read() {
+    let text = "example.com {\n\trespond a\n\ttls {\n\t\tprotocols tls1.3\n\t\tciphers TLS_AES_128_GCM_SHA256\n\t\tcurves x25519 secp256r1\n\t\talpn http/1.1\n\t\tkey_type rsa2048\n\t\trenewal_window_ratio 0.5\n\t\tclient_auth {\n\t\t\ttrust_pool file cert.pem\n\t\t\ttrusted_leaf_cert_file key.pem\n\t\t}\n\t}\n}\n";
+    let loaded = Memory::main(text).file("cert.pem", "").file("key.pem", "").sound();
+    let tls = loaded.checked.sites[0].tls.as_ref().unwrap();
+    assert_eq!((tls.policy.oldest, tls.policy.newest), (TlsVersion::Tls13, TlsVersion::Tls13));
+    assert_eq!(tls.policy.ciphers, ["TLS_AES_128_GCM_SHA256"]);
+    assert_eq!(tls.policy.curves, ["x25519", "secp256r1"]);
+    assert_eq!((tls.managed[0].key_type, tls.managed[0].renewal_ratio), (KeyType::Rsa2048, 0.5));
+    let auth = tls.policy.client_auth.as_ref().unwrap();
+    assert_eq!(auth.mode, ClientAuthMode::RequireAndVerify);
+    assert_eq!((auth.trusted_issuers.len(), auth.trusted_leaves.len()), (1, 1));
+}
+
+macro_rules! errors {
+    ($name:ident, $text:expr) => {
+        #[test]
+        fn $name() {
+            insta::assert_snapshot!(Memory::main($text).errors());
+        }
+    };
+}
+
+errors!(a_wildcard_without_dns_says_what_is_needed, "*.example.com, a.*.example.com {\n\trespond a\n}\n");
+errors!(
+    mistakes_in_tls_are_named,
+    "example.com {\n\trespond a\n\ttls {\n\t\tprotocols tls1.1\n\t\tciphers TLS_RSA\n\t\tcurves x25518\n\t\talpn h2\n\t\tkey_type dsa\n\t\tdns cloudflare TOKEN\n\t\tissuer zerossl\n\t\ton_demand\n\t\trenewal_window_ratio 2\n\t\tclient_auth {\n\t\t\tmode verify_if_given\n\t\t}\n\t}\n}\n"
+);
+errors!(a_file_of_tls_that_is_not_there, "example.com {\n\ttls cert.pem key.pem\n\trespond a\n}\n");
+errors!(
+    tls_without_encryption,
+    "http://example.com {\n\ttls internal\n\trespond a\n}\nb.example {\n\ttls cert.pem\n\trespond a\n}\nc.example {\n\ttls internal\n\ttls {\n\t\tprotocols tls1.3 tls1.2\n\t}\n}\n"
+);
+errors!(
+    mistakes_in_global_options_of_certificates,
+    "{\n\tauto_https of\n\tacme_eab id key\n\tstorage redis\n\tkey_type p512\n\tcert_issuer letsencrypt\n}\n:80 {\n\trespond a\n}\n"
+);
