@@ -15,7 +15,7 @@ use onehop_acme::{
 use onehop_certificates::Clock;
 use onehop_certificates::file_store::FileStore;
 use onehop_certificates::issuer::{Issuer, KeyType};
-use onehop_certificates::keeper::{CertificateStatus, Event as CertificateEvent, Keeper, Wanted};
+use onehop_certificates::keeper::{Event as CertificateEvent, Keeper, Wanted};
 use onehop_certificates::loaded::Loaded;
 use onehop_certificates::local::LocalAuthority;
 use onehop_certificates::store::Storage;
@@ -26,6 +26,7 @@ use onehop_tls::{Chain, ChainTable, Tickets};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 
+use super::certificate_report::{self, FileCertificate};
 use super::events::{Event, EventSink};
 use crate::limits::{ACME_ORDER_DEADLINE, DNS_HOOK_DEADLINE, DNS_PROPAGATION_DELAY};
 use crate::request::route::SiteTls;
@@ -48,6 +49,8 @@ struct State {
     tickets: Tickets,
     /// Once a site wants a certificate that is obtained.
     kept: Option<Kept>,
+    /// Those that sites load themselves.
+    files: Vec<FileCertificate>,
 }
 
 /// The store that is in use, and what looks after it.
@@ -67,6 +70,7 @@ pub(super) struct Prepared {
     wanted: Vec<Wanted>,
     /// By number of the site.
     pub(super) sites: Vec<Option<Arc<SiteTls>>>,
+    files: Vec<FileCertificate>,
     warnings: Vec<String>,
 }
 
@@ -91,15 +95,13 @@ impl Certificates {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut tickets, mut kept) = (state.tickets.clone(), state.kept.clone());
         drop(state);
-        let (sites, warnings) = sites(settings, &mut tickets)?;
+        let (sites, files, warnings) = sites(settings, &mut tickets)?;
         let managed: Vec<&checked::Managed> =
             settings.sites.iter().flat_map(|site| &site.tls).flat_map(|tls| &tls.managed).collect();
         let mut wanted: Vec<Wanted> = Vec::new();
         if !managed.is_empty() {
-            let folder = match &settings.global.tls.storage {
-                Some(folder) => folder.clone(),
-                None => data::folder_of_server(settings.global.data_directory.as_deref(), FOLDER)?,
-            };
+            let global = &settings.global;
+            let folder = certificate_folder(global.tls.storage.as_deref(), global.data_directory.as_deref())?;
             let mut opened = match kept.take().filter(|kept| kept.folder == folder) {
                 Some(known) => known,
                 None => self.open(folder)?,
@@ -122,29 +124,33 @@ impl Certificates {
             }
             kept = Some(opened);
         }
-        Ok(Prepared { tickets, kept, wanted, sites, warnings })
+        Ok(Prepared { tickets, kept, wanted, sites, files, warnings })
     }
 
     /// Obtains what was asked for: from the local authority at once, from others in the background.
     pub(super) fn carry_out(&self, prepared: Prepared) {
-        let Prepared { tickets, kept, wanted, sites: _, warnings } = prepared;
+        let Prepared { tickets, kept, wanted, sites: _, files, warnings } = prepared;
         warnings.into_iter().for_each(|message| (self.events)(Event::Warning { message }));
         if let Some(kept) = &kept {
             kept.keeper.set(wanted);
         }
         let before = {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-            state.tickets = tickets;
+            (state.tickets, state.files) = (tickets, files);
             std::mem::replace(&mut state.kept, kept)
         };
         // A keeper of another folder ends here, without the lock.
         drop(before);
     }
 
-    /// What is known of each certificate that is obtained.
-    pub(super) fn status(&self) -> Vec<CertificateStatus> {
-        let kept = self.state.lock().unwrap_or_else(PoisonError::into_inner).kept.clone();
-        kept.map(|kept| kept.keeper.status()).unwrap_or_default()
+    /// What is known of each certificate now.
+    pub(super) fn report(&self, now: SystemTime) -> certificate_report::Certificates {
+        let (kept, files) = {
+            let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            (state.kept.clone(), state.files.clone())
+        };
+        let kept = kept.map(|kept| kept.keeper.status()).unwrap_or_default();
+        certificate_report::Certificates::of(kept, &files, now)
     }
 
     fn open(&self, folder: PathBuf) -> Result<Kept, String> {
@@ -247,16 +253,25 @@ pub(super) fn check(settings: &Checked) -> Result<(), String> {
     sites(settings, &mut Tickets::default()).map(|_| ())
 }
 
-/// TLS by number of the site, and warnings.
-type Sites = (Vec<Option<Arc<SiteTls>>>, Vec<String>);
+/// The folder of certificates, ACME accounts and the local authority: `storage file_system`, else `tls` in the data
+/// directory, which is made where it is missing. The error is for a person.
+pub fn certificate_folder(storage: Option<&Path>, data_directory: Option<&Path>) -> Result<PathBuf, String> {
+    match storage {
+        Some(folder) => Ok(folder.to_owned()),
+        None => data::folder_of_server(data_directory, FOLDER),
+    }
+}
+
+/// TLS by number of the site, the certificates of files, and warnings.
+type Sites = (Vec<Option<Arc<SiteTls>>>, Vec<FileCertificate>, Vec<String>);
 
 fn sites(settings: &Checked, tickets: &mut Tickets) -> Result<Sites, String> {
-    let mut warnings = Vec::new();
+    let (mut from_files, mut warnings) = (Vec::new(), Vec::new());
     let sites = settings.sites.iter().map(|site| {
-        let tls = site.tls.as_ref().map(|tls| site_tls(site, tls, tickets, &mut warnings));
+        let tls = site.tls.as_ref().map(|tls| site_tls(site, tls, tickets, (&mut from_files, &mut warnings)));
         tls.transpose().map(|made| made.map(Arc::new))
     });
-    Ok((sites.collect::<Result<Vec<_>, String>>()?, warnings))
+    Ok((sites.collect::<Result<Vec<_>, String>>()?, from_files, warnings))
 }
 
 /// The policy and the certificates of one site.
@@ -264,7 +279,7 @@ fn site_tls(
     site: &Site,
     tls: &Settled,
     tickets: &mut Tickets,
-    warnings: &mut Vec<String>,
+    (from_files, warnings): (&mut Vec<FileCertificate>, &mut Vec<String>),
 ) -> Result<SiteTls, String> {
     let of_site = |reason: String| format!("tls of {}: {reason}", site.label);
     let policy = tickets.policy(&tls.policy).map_err(of_site)?;
@@ -274,6 +289,10 @@ fn site_tls(
             Loaded::from_files(&pair.certificate, &pair.key).map_err(|error| of_site(error.to_string()))?;
         warnings.extend(loaded.warning(SystemTime::now()).map(of_site));
         files.push(Chain::new(Arc::clone(loaded.certified_key())));
+        // Sites that name the same file have one certificate.
+        if !from_files.iter().any(|known| known.path == pair.certificate) {
+            from_files.push(FileCertificate { path: pair.certificate.clone(), loaded: Arc::new(loaded) });
+        }
     }
     Ok(SiteTls { policy, files })
 }

@@ -6,6 +6,7 @@
 pub mod admin;
 
 mod bind;
+mod certificate_report;
 mod certificates;
 mod check;
 mod cores;
@@ -21,6 +22,8 @@ mod status;
 mod trees;
 mod upstreams;
 
+pub use certificate_report::{CertificateReport, CertificatesStatus};
+pub use certificates::certificate_folder;
 pub use check::{Refusal, check};
 pub use events::{Event, EventSink};
 pub use memory::check_memory;

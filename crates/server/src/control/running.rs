@@ -7,7 +7,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 use onehop_archive::installed::Packed;
 use onehop_config::checked::{self, Checked, ListenAddress};
@@ -19,6 +19,7 @@ use onehop_supervisor::{AppEventSink, AppStatus, Restart, SuperviseOptions, Supe
 
 use super::admin::{Admin, Api};
 use super::bind::{self, Bound};
+use super::certificate_report::CertificatesStatus;
 use super::certificates::Certificates;
 use super::cores::{Cores, cores_allowed};
 use super::descriptors::{self, Needs};
@@ -432,7 +433,12 @@ impl Api for Inner {
             apps: self.supervisor.status(),
             proxies: self.upstreams.status(),
             limits: current.limits().map(stats::limiter).collect(),
+            certificates: self.certificates.report(SystemTime::now()).problems(),
         }
+    }
+
+    fn certificates(&self) -> CertificatesStatus {
+        self.certificates.report(SystemTime::now()).all()
     }
 
     fn reload(&self, restart: Restart) -> Result<ReloadSummary, String> {
@@ -483,7 +489,9 @@ impl Api for Inner {
             limiters,
             rate_limits: rate_limiters.iter().map(stats::rate_limit).collect(),
         };
-        prometheus::render(&self.registry, &stats)
+        let (mut text, now) = (prometheus::render(&self.registry, &stats), SystemTime::now());
+        self.certificates.report(now).write_metrics(now, &mut text);
+        text
     }
 }
 

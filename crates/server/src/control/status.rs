@@ -9,6 +9,8 @@ use onehop_supervisor::AppStatus;
 use onehop_upstream::peer::PeerId;
 use serde::Serialize;
 
+use super::certificate_report::CertificatesStatus;
+
 /// What `onehop status` shows; documented in docs/control-api.md.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Status {
@@ -40,6 +42,8 @@ pub struct Status {
     pub proxies: Vec<ProxyStatus>,
     /// Each `limit`, and the protection of each application.
     pub limits: Vec<LimiterStats>,
+    /// How many certificates there are, and those that have a problem.
+    pub certificates: CertificatesStatus,
 }
 
 /// A `reverse_proxy` in [`Status`].

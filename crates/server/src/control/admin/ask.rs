@@ -21,6 +21,8 @@ pub(super) enum Door {
 pub(super) enum Ask {
     /// `GET /status`
     Status,
+    /// `GET /certificates`
+    Certificates,
     /// `POST /reload`, and `POST /restart` for new processes of every application
     Reload(Restart),
     /// `POST /stop`
@@ -65,6 +67,7 @@ pub(super) fn read(door: Door, method: &[u8], path: &[u8], host: Option<&[u8]>) 
     }
     let (ask, wanted) = match (door, path) {
         (Door::Control, b"/status") => (Ask::Status, "GET"),
+        (Door::Control, b"/certificates") => (Ask::Certificates, "GET"),
         (Door::Control, b"/reload") => (Ask::Reload(Restart::Changed), "POST"),
         (Door::Control, b"/restart") => (Ask::Reload(Restart::All), "POST"),
         (Door::Control, b"/stop") => (Ask::Stop, "POST"),
@@ -135,6 +138,9 @@ mod tests {
         for (door, method, path, expected) in [
             (Door::Control, "GET", "/status", Ask::Status),
             (Door::Control, "HEAD", "/status", Ask::Status),
+            (Door::Control, "GET", "/certificates", Ask::Certificates),
+            (Door::Control, "POST", "/certificates", Ask::Refused(Refused::Method("GET"))),
+            (ADMIN, "GET", "/certificates", Ask::Refused(Refused::NotFound)),
             (Door::Control, "POST", "/reload", Ask::Reload(Restart::Changed)),
             (Door::Control, "POST", "/restart", Ask::Reload(Restart::All)),
             (Door::Control, "GET", "/reload", Ask::Refused(Refused::Method("POST"))),

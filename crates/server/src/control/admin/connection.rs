@@ -202,6 +202,10 @@ async fn carry_out(asked: Ask, api: &Arc<dyn Api>) -> Reply {
             Some(status) => Reply::json(200, &status),
             None => Reply::lost(),
         },
+        Ask::Certificates => match call(api, |api| api.certificates()).await {
+            Some(certificates) => Reply::json(200, &certificates),
+            None => Reply::lost(),
+        },
         Ask::Reload(restart) => match call(api, move |api| api.reload(restart)).await {
             Some(Ok(summary)) => Reply::json(200, &summary),
             Some(Err(reason)) => Reply::error(422, &reason),

@@ -1,7 +1,7 @@
 //! The control socket and the admin endpoint: one small JSON API over HTTP/1.1 (docs/control-api.md).
 //!
-//! Two doors. The control socket (a Unix socket, mode 0600) shows the status, reloads, stops and changes
-//! numbers of workers; whoever may open it may do that. Both show metrics and health; the admin address (TCP) nothing else.
+//! Two doors. The control socket (a Unix socket, mode 0600) shows the status and the certificates, reloads, stops
+//! and changes numbers of workers; whoever may open it may do that. Both show metrics and health; the admin address (TCP) nothing else.
 //! Runs on a thread and a runtime of its own: it must never take a core's time, and a client of it can at
 //! worst exhaust its own small bounds. What is asked is decided in `ask.rs`, bytes are moved in `connection.rs`.
 
@@ -20,7 +20,7 @@ use std::thread::{self, JoinHandle};
 
 use tokio::sync::{Semaphore, watch};
 
-use super::{ReloadSummary, Restart, Status};
+use super::{CertificatesStatus, ReloadSummary, Restart, Status};
 use crate::limits::{ADMIN_ACCEPT_PAUSE, ADMIN_CONNECTIONS_MAX, CONTROL_CONNECTIONS_MAX};
 use ask::Door;
 
@@ -30,6 +30,9 @@ pub use socket::{bind_control_socket, remove_dead_control_sockets};
 pub trait Api: Send + Sync {
     /// What the server is doing.
     fn status(&self) -> Status;
+
+    /// Every certificate: its names, its end, when it is renewed, and what is wrong with it.
+    fn certificates(&self) -> CertificatesStatus;
 
     /// Reads the configuration anew and publishes it, with new processes for these applications.
     ///

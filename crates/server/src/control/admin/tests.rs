@@ -49,7 +49,12 @@ impl Api for Remembering {
             apps: Vec::new(),
             proxies: Vec::new(),
             limits: Vec::new(),
+            certificates: CertificatesStatus::default(),
         }
+    }
+
+    fn certificates(&self) -> CertificatesStatus {
+        CertificatesStatus { total: 3, failing: 1, certificates: Vec::new() }
     }
 
     fn workers(&self, app: &str, wanted: Option<usize>) -> Result<AppStatus, String> {
@@ -156,6 +161,13 @@ fn the_control_socket_shows_the_status_as_json() {
     assert_eq!(value["pid"], 7);
     assert_eq!(value["sites"][0]["site"], "a \"quoted\" site");
     assert_eq!(value["stores"][0]["root"], "/srv/dist");
+}
+
+#[test]
+fn the_control_socket_shows_the_certificates() {
+    let running = Running::start(Remembering::default());
+    let answer = running.control(&ask("GET /certificates"));
+    assert!(answer.ends_with("{\"total\":3,\"failing\":1,\"certificates\":[]}"), "{answer}");
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use onehop_config::checked::proxy::{ProxyTls, ProxyUpstream, StatusTest};
+use onehop_config::checked::tls::{AutoHttps, GlobalTls};
 use onehop_config::checked::{Admin, Global, Part, Placeholder, Route, Site, Step, Template};
 
 use super::*;
@@ -35,6 +36,7 @@ fn checked(proxies: &[checked::Proxy]) -> Checked {
             routes: vec![Route { matcher: None, group: None, step, line: 1 }],
             errors: Vec::new(),
             logs: Vec::new(),
+            tls: None,
         }
     });
     let global = Global {
@@ -46,7 +48,8 @@ fn checked(proxies: &[checked::Proxy]) -> Checked {
         limit: None,
         threads: None,
         grace_period: Duration::ZERO,
-        auto_https: false,
+        auto_https: AutoHttps::Off,
+        tls: GlobalTls::default(),
         http_port: 80,
         https_port: 443,
         data_directory: None,
