@@ -6,6 +6,7 @@ const PAGE: &str = include_str!("../../../../docs/onehopfile.md");
 const PROXY: &str = include_str!("../../../../docs/proxy.md");
 const LIMITS: &str = include_str!("../../../../docs/limits.md");
 const HANDLERS: &str = include_str!("../../../../docs/handlers.md");
+const HTTPS: &str = include_str!("../../../../docs/https.md");
 const GUIDE: &str = include_str!("../../../../docs/guide/from-nginx-pm2-node.md");
 
 #[test]
@@ -13,7 +14,7 @@ fn every_example_of_the_pages_loads_without_a_warning() {
     let examples =
         |page: &'static str| page.split("```caddyfile\n").skip(1).filter_map(|rest| rest.split("```").next());
     let mut count = 0;
-    for example in [PAGE, PROXY, LIMITS, HANDLERS, GUIDE].into_iter().flat_map(examples) {
+    for example in [PAGE, PROXY, LIMITS, HANDLERS, HTTPS, GUIDE].into_iter().flat_map(examples) {
         count += 1;
         match with_what_examples_name(Memory::main(example)).load() {
             Ok(loaded) => assert_eq!(text_of(&loaded.warnings), "", "{example}"),
@@ -96,6 +97,11 @@ fn every_option_of_a_bound_is_on_its_page() {
     for priority in ["high", "normal", "low"] {
         assert!(LIMITS.contains(&format!("`{priority}")), "{priority}");
     }
+}
+
+#[test]
+fn every_option_of_tls_is_on_its_page() {
+    names_every_option(HTTPS, &["tls", "issuer acme", "client_auth"]);
 }
 
 #[test]
