@@ -25,6 +25,7 @@ const CI: &[&str] = &[
     "licences",
     "compile",
     "foreign-tests",
+    "acme",
     "worker-library",
     "build",
     "foreign-clients",
@@ -144,6 +145,7 @@ fn step(name: &str, built: bool, beside: &mut Beside) -> Outcome {
         // Some tests hold the load's clock against the server's: nothing is built beside them.
         "tests" => beside.fetched().and_then(|()| programs::run(Tests::All)),
         "foreign-tests" => programs::run(Tests::Foreign),
+        "acme" => programs::acme(),
         "worker-library" => clients::worker_library(),
         "build" => build(),
         "end-to-end" => {

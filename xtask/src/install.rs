@@ -12,6 +12,9 @@ use crate::{Outcome, ground};
 /// Version of Caddy that answers are compared with.
 pub(crate) const CADDY_VERSION: &str = "v2.11.9";
 
+/// Debian's is older than what orders with profiles and renewal information need.
+const PEBBLE_VERSION: &str = "v2.10.0";
+
 const CARGO_DENY_VERSION: &str = "0.20.2";
 
 /// Debian packages; those that are there are not touched.
@@ -85,6 +88,24 @@ pub(crate) fn caddy() -> Outcome<PathBuf> {
     let module = format!("github.com/caddyserver/caddy/v2/cmd/caddy@{CADDY_VERSION}");
     quiet(command(go, &["install", "-trimpath", "-ldflags=-s -w", &module]).env("GOBIN", tools()?))?;
     Ok(path)
+}
+
+/// The folder with Pebble, the test server of Let's Encrypt, and the DNS server that it asks, built from their module.
+/// `ONEHOP_PEBBLE` names one that is there.
+pub(crate) fn pebble() -> Outcome<PathBuf> {
+    if let Some(path) = std::env::var_os("ONEHOP_PEBBLE") {
+        return Ok(PathBuf::from(path));
+    }
+    let folder = ground::target_folder("tools/pebble")?;
+    for name in ["pebble", "pebble-challtestsrv"].into_iter().filter(|name| !folder.join(name).exists()) {
+        let Some(go) = go() else {
+            return Err(Skip("Pebble is built with Go 1.25 or later, which is not here".to_owned()).into());
+        };
+        println!("    building {name} {PEBBLE_VERSION}");
+        let module = format!("github.com/letsencrypt/pebble/v2/cmd/{name}@{PEBBLE_VERSION}");
+        quiet(command(go, &["install", "-trimpath", "-ldflags=-s -w", &module]).env("GOBIN", &folder))?;
+    }
+    Ok(folder)
 }
 
 /// Bun, as npm carries it.

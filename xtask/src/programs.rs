@@ -54,6 +54,9 @@ const FOREIGN: [(&str, &str, &[&str]); 2] = [
     ("onehop", "proxy", &["--ignored", "caddy_and_onehop_pass_the_same_on"]),
 ];
 
+/// Package and program of tests that need an ACME server.
+const ACME: [(&str, &str); 2] = [("onehop-acme", "pebble"), ("onehop", "https_acme")];
+
 /// A program of tests.
 #[derive(Debug)]
 struct Program {
@@ -91,6 +94,16 @@ pub(crate) fn run(tests: Tests) -> Outcome {
         failed.push(error.to_string());
     }
     if failed.is_empty() { Ok(()) } else { Err(failed.join("\n").into()) }
+}
+
+/// Runs the tests of certificates from an ACME server, with Pebble beside us; without it they say that they are skipped.
+pub(crate) fn acme() -> Outcome {
+    let pebble = install::pebble()?;
+    for (package, program) in ACME {
+        let words = ["test", "--locked", "--package", package, "--test", program];
+        shown(command("cargo", &words).env("ONEHOP_PEBBLE", &pebble))?;
+    }
+    Ok(())
 }
 
 fn words(tests: Tests) -> Vec<&'static str> {

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use crate::ground::Options;
 use crate::steps::{Skip, command};
-use crate::{Outcome, clients, fuzz, ground, install};
+use crate::{Outcome, clients, fuzz, ground, install, programs};
 
 const SUITES: &[&str] = &[
     "end-to-end",
@@ -15,6 +15,7 @@ const SUITES: &[&str] = &[
     "node",
     "fuzz",
     "advisories",
+    "acme",
     "httplint",
     "slowhttptest",
     "bench-tree",
@@ -43,6 +44,7 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
             "built-applications" => clients::built_applications(),
             "fuzz" => fuzz::run(if smoke { 5 } else { FUZZ_SECONDS }),
             "advisories" => advisories(),
+            "acme" => programs::acme(),
             "httplint" => httplint(),
             "node" => node_suites(smoke),
             "slowhttptest" => crate::bench::run("slow", if smoke { &["--smoke"] } else { &[] }),

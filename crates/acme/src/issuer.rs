@@ -9,7 +9,7 @@ use instant_acme::{
     Account, AuthorizationStatus, CertificateIdentifier, Error, Identifier, NewOrder, Order as AcmeOrder,
     OrderStatus, RetryPolicy, RevocationReason, RevocationRequest,
 };
-use onehop_certificates::issuer::{IssueError, Issuer, Issuing, Order, Pem, RenewalWindow};
+use onehop_certificates::issuer::{CertificateOrder, IssueError, Issuer, Issuing, Pem, RenewalWindow};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
@@ -94,7 +94,7 @@ impl AcmeIssuer {
 
     /// Tries each kind of challenge that can prove the name and that the server offers. A failed challenge invalidates
     /// its order (RFC 8555 section 7.1.6), so each attempt is another order.
-    async fn obtain(&self, wanted: &Order, traces: &mut Traces) -> Result<Pem, IssueError> {
+    async fn obtain(&self, wanted: &CertificateOrder, traces: &mut Traces) -> Result<Pem, IssueError> {
         let mut kinds = self.settings.challenges.clone();
         kinds.retain(|kind| kind.can_prove(&wanted.name));
         if kinds.is_empty() {
@@ -119,7 +119,7 @@ impl AcmeIssuer {
 
     async fn attempt(
         &self,
-        wanted: &Order,
+        wanted: &CertificateOrder,
         kinds: &[ChallengeKind],
         presented: &mut Vec<Challenge>,
     ) -> Result<Pem, Failure> {
@@ -147,7 +147,7 @@ impl AcmeIssuer {
     }
 
     /// Orders the certificate, as a replacement if it is one and the server takes that.
-    async fn order(&self, session: &Session, wanted: &Order) -> Result<AcmeOrder, Error> {
+    async fn order(&self, session: &Session, wanted: &CertificateOrder) -> Result<AcmeOrder, Error> {
         let identifiers = [match wanted.name.parse::<IpAddr>() {
             Ok(address) => Identifier::Ip(address),
             Err(_) => Identifier::Dns(wanted.name.clone()),
@@ -285,7 +285,7 @@ impl Issuer for AcmeIssuer {
         &self.folder
     }
 
-    fn issue<'a>(&'a self, order: &'a Order) -> Issuing<'a, Pem> {
+    fn issue<'a>(&'a self, order: &'a CertificateOrder) -> Issuing<'a, Pem> {
         Box::pin(async {
             let mut traces = Traces::default();
             let mut outcome = self.in_time(self.obtain(order, &mut traces)).await;

@@ -12,14 +12,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use onehop_acme::ChallengeKind::{Dns01, Http01, TlsAlpn01};
 use onehop_acme::{AcmeIssuer, RevocationReason};
-use onehop_certificates::issuer::{Issuer, KeyType, Order, Pem};
+use onehop_certificates::issuer::{CertificateOrder, Issuer, KeyType, Pem};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 
 use crate::pebble_server::{MemoryStore, Options, Pebble, WithoutHttp};
 
-fn order(name: &str) -> Order {
-    Order { name: name.into(), key_type: KeyType::P256, replaces: None }
+fn order(name: &str) -> CertificateOrder {
+    CertificateOrder { name: name.into(), key_type: KeyType::P256, replaces: None }
 }
 
 /// The whole days that a certificate is valid, and the number of certificates in the chain.
@@ -36,7 +36,7 @@ async fn a_name_is_proved_by_http() {
     let Some(pebble) = Pebble::start(Options::default()).await else { return };
     let issuer = pebble.issuer(&[Http01]);
     for key_type in [KeyType::P256, KeyType::P384, KeyType::Rsa2048] {
-        let pem = issuer.issue(&Order { key_type, ..order("www.example.com") }).await.unwrap();
+        let pem = issuer.issue(&CertificateOrder { key_type, ..order("www.example.com") }).await.unwrap();
         assert_eq!(days_and_length(&pem).1, 2, "{key_type:?}");
         assert!(pem.key.starts_with("-----BEGIN PRIVATE KEY-----"));
     }
@@ -86,7 +86,7 @@ async fn a_certificate_has_a_renewal_window_and_is_replaced() {
     assert!(now < window.from && window.from < window.until, "{window:?}");
     assert!(window.until < now + Duration::from_secs(90 * 86_400), "{window:?}");
 
-    let replacement = Order { replaces: Some(first.chain.clone()), ..order("example.com") };
+    let replacement = CertificateOrder { replaces: Some(first.chain.clone()), ..order("example.com") };
     let second = issuer.issue(&replacement).await.unwrap();
     assert_ne!(first.chain, second.chain);
     // It has been replaced already: only the preference is lost.

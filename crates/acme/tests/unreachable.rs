@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use onehop_acme::{AccountStore, AcmeIssuer, ChallengeKind, MemoryChallenges, Settings};
-use onehop_certificates::issuer::{Issuer, KeyType, Order};
+use onehop_certificates::issuer::{CertificateOrder, Issuer, KeyType};
 
 struct NoStore;
 
@@ -32,7 +32,7 @@ async fn error_of(directory: &str, deadline: Duration) -> String {
         deadline,
     };
     let issuer = AcmeIssuer::new(settings, Arc::new(NoStore), Arc::new(MemoryChallenges::default()));
-    let order = Order { name: "example.com".into(), key_type: KeyType::P256, replaces: None };
+    let order = CertificateOrder { name: "example.com".into(), key_type: KeyType::P256, replaces: None };
     issuer.issue(&order).await.unwrap_err().message
 }
 

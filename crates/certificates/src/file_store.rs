@@ -5,14 +5,16 @@
 //! a full disk replaces none. Leftovers of a kill begin with a dot, which no key does.
 
 use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 
+use crate::bounded_file::{io, read_bounded, too_large};
+use crate::error::StoreError;
 use crate::limits::{FILE_BYTES_MAX, LIST_ENTRIES_MAX};
-use crate::store::{Lock, Storage, StoreError, check_key, safe};
+use crate::store::{Lock, Storage, check_key, safe};
 
 const FOLDER_MODE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;
@@ -150,31 +152,6 @@ impl Storage for FileStore {
             Err(error) => Err(io("lock", &path)(error.into())),
         }
     }
-}
-
-/// Reads a file up to [`FILE_BYTES_MAX`]; `None` if it does not exist.
-pub(crate) fn read_bounded(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
-    let file = match File::open(path) {
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-            return Ok(None);
-        }
-        file => file.map_err(io("read", path))?,
-    };
-    let mut content = Vec::new();
-    file.take(FILE_BYTES_MAX + 1).read_to_end(&mut content).map_err(io("read", path))?;
-    if content.len() as u64 > FILE_BYTES_MAX {
-        return Err(too_large(path));
-    }
-    Ok(Some(content))
-}
-
-fn too_large(path: &Path) -> StoreError {
-    StoreError::TooLarge { path: path.to_owned(), bound: format!("{FILE_BYTES_MAX} bytes") }
-}
-
-fn io(action: &'static str, path: &Path) -> impl Fn(std::io::Error) -> StoreError {
-    let path = path.to_owned();
-    move |source| StoreError::Io { action, path: path.clone(), source }
 }
 
 fn check_owner(root: &Path) -> Result<(), StoreError> {

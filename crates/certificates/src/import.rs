@@ -5,10 +5,11 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::error::StoreError;
 use crate::file_store::FileStore;
 use crate::loaded::Loaded;
 use crate::local::{INTERMEDIATE, ROOT};
-use crate::store::{CertificateKeys, Storage, StoreError, load_pair, safe};
+use crate::store::{CertificateKeys, Storage, load_pair, safe};
 
 /// What was copied.
 #[derive(Debug, Default, PartialEq, Eq)]

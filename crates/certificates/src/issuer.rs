@@ -38,7 +38,7 @@ pub enum KeyType {
 
 /// A certificate that is wanted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Order {
+pub struct CertificateOrder {
     /// A DNS name in lower case (with `*` as its first label for a wildcard), or an IP address.
     pub name: String,
     /// Its key.
@@ -76,7 +76,7 @@ pub trait Issuer: Send + Sync {
     fn folder(&self) -> &str;
 
     /// Obtains a certificate; it is verified to be for the name and the key before it is returned.
-    fn issue<'a>(&'a self, order: &'a Order) -> Issuing<'a, Pem>;
+    fn issue<'a>(&'a self, order: &'a CertificateOrder) -> Issuing<'a, Pem>;
 
     /// When the issuer wants this certificate (PEM) renewed (RFC 9773); `None` leaves it to its lifetime.
     fn renewal_window<'a>(&'a self, _chain: &'a str) -> Issuing<'a, Option<RenewalWindow>> {

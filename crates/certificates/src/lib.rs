@@ -6,6 +6,8 @@
 
 #![forbid(unsafe_code)]
 
+mod bounded_file;
+pub mod error;
 pub mod file_store;
 pub mod import;
 pub mod issuer;

@@ -16,7 +16,7 @@ use rustls::sign::CertifiedKey;
 use rustls::{Error as TlsError, InconsistentKeys};
 use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
 
-use crate::file_store::read_bounded;
+use crate::bounded_file::read_bounded;
 
 /// What a certificate's key signs with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -17,9 +17,10 @@ use rustls::pki_types::pem::PemObject;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use crate::Clock;
-use crate::issuer::{IssueError, Issuer, Issuing, KeyType, Order, Pem};
+use crate::error::StoreError;
+use crate::issuer::{CertificateOrder, IssueError, Issuer, Issuing, KeyType, Pem};
 use crate::loaded::Loaded;
-use crate::store::{Storage, StoreError, load_pair, lock_briefly};
+use crate::store::{Storage, load_pair, lock_briefly};
 
 /// The authority's folder in the store.
 pub const FOLDER: &str = "local";
@@ -136,7 +137,7 @@ impl Issuer for LocalAuthority {
         FOLDER
     }
 
-    fn issue<'a>(&'a self, order: &'a Order) -> Issuing<'a, Pem> {
+    fn issue<'a>(&'a self, order: &'a CertificateOrder) -> Issuing<'a, Pem> {
         Box::pin(async move {
             self.with_authority(|authority, now| make_leaf(&authority.intermediate, order, now))
                 .map_err(IssueError::from)
@@ -216,7 +217,7 @@ fn make_intermediate(root: &Held, now: SystemTime) -> Result<Pem, Problem> {
     Ok(Pem { chain: params.signed_by(&key, &root.signer)?.pem(), key: key.serialize_pem() })
 }
 
-fn make_leaf(intermediate: &Held, order: &Order, now: SystemTime) -> Result<Pem, Problem> {
+fn make_leaf(intermediate: &Held, order: &CertificateOrder, now: SystemTime) -> Result<Pem, Problem> {
     let key = generate_key(order.key_type)?;
     // Without a subject, the names are what counts (RFC 5280 section 4.1.2.6).
     let mut params = params(None, now, LEAF_LIFE, Some(&intermediate.loaded));
@@ -270,8 +271,8 @@ mod tests {
         SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)
     }
 
-    fn order(name: &str, key_type: KeyType) -> Order {
-        Order { name: name.to_owned(), key_type, replaces: None }
+    fn order(name: &str, key_type: KeyType) -> CertificateOrder {
+        CertificateOrder { name: name.to_owned(), key_type, replaces: None }
     }
 
     fn issue(authority: &LocalAuthority, name: &str) -> Result<Loaded, IssueError> {

@@ -5,62 +5,12 @@
 //! leaves the store. [`crate::file_store`] is the one store that exists.
 
 use std::any::Any;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use crate::error::StoreError;
 use crate::issuer::Pem;
 use crate::limits::{COMPONENT_BYTES_MAX, COMPONENTS_MAX, LOCK_WAIT_MAX};
 use crate::loaded::Loaded;
-
-/// Why a store did not do what it was asked for.
-#[derive(Debug, thiserror::Error)]
-pub enum StoreError {
-    /// A name or a key that no store takes.
-    #[error("{name:?} cannot be a name in the certificate store: {why}")]
-    Name {
-        /// The name as it was given.
-        name: String,
-        /// What is wrong with it.
-        why: &'static str,
-    },
-    /// The operating system refused.
-    #[error("cannot {action} {}: {source}", path.display())]
-    Io {
-        /// What was tried.
-        action: &'static str,
-        /// The file or folder.
-        path: PathBuf,
-        /// What the system answered.
-        source: std::io::Error,
-    },
-    /// A file or folder with more in it than the store reads.
-    #[error("{} is larger than the certificate store reads ({bound}): move it away", path.display())]
-    TooLarge {
-        /// The file or folder.
-        path: PathBuf,
-        /// The bound, with its unit.
-        bound: String,
-    },
-    /// A folder whose private keys others could read or replace.
-    #[error("{} holds private keys, but {why}: run `{command}`", path.display())]
-    Exposed {
-        /// The folder.
-        path: PathBuf,
-        /// Who else has access.
-        why: String,
-        /// The command that fixes it.
-        command: String,
-    },
-    /// Another process holds a lock for longer than it may.
-    #[error(
-        "another process holds the lock {name:?} of the certificate store since {} seconds: end it, or give this \
-         server a store of its own", LOCK_WAIT_MAX.as_secs()
-    )]
-    Locked {
-        /// The lock.
-        name: String,
-    },
-}
 
 /// A lock on a name, over threads and processes, until it is dropped.
 pub struct Lock(#[expect(dead_code, reason = "held for its drop")] Box<dyn Any + Send + Sync>);

@@ -33,6 +33,14 @@ impl Socket {
         };
     }
 
+    /// Tells the client of an encrypted connection on which nothing is under way that nothing more comes. Without it the
+    /// end could be anybody's on the way (RFC 8446 section 6.1).
+    pub fn notify_end(&mut self) {
+        if let Self::Tls(tls) = self {
+            tls.notify_end();
+        }
+    }
+
     /// Waits until the kernel takes more.
     pub fn poll_writable(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {

@@ -6,7 +6,7 @@
 
 use std::io::{self, IoSlice, Read, Write};
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 
 use rustls::ServerConnection;
 use rustls::server::{Accepted, AcceptedAlert, Acceptor};
@@ -105,6 +105,11 @@ impl TlsStream {
 
     /// Exchanges messages until the handshake is over.
     pub fn poll_handshake(&mut self, context: &mut Context<'_>) -> Poll<Result<(), HandshakeError>> {
+        // What came with the first message, and was read with it.
+        if let Err(error) = self.session.process_new_packets() {
+            let _ = self.poll_send(context);
+            return Poll::Ready(Err(HandshakeError::Tls(error)));
+        }
         while self.session.is_handshaking() {
             // The client waits for our messages before it sends its next.
             ready!(self.poll_send(context))?;
@@ -140,6 +145,13 @@ impl TlsStream {
         }
         self.is_blocked = false;
         Poll::Ready(Ok(()))
+    }
+
+    /// Says that nothing more comes (RFC 8446 section 6.1), as far as the kernel takes it without waiting: for a connection
+    /// on which nothing is under way.
+    pub fn notify_end(&mut self) {
+        self.session.send_close_notify();
+        let _ = self.poll_send(&mut Context::from_waker(Waker::noop()));
     }
 
     /// Decrypts what the kernel has; 0 bytes at the end of the stream.

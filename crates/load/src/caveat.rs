@@ -99,6 +99,8 @@ codes! {
     Steal = "steal",
     /// This program was built for debugging.
     DebugBuild = "debug_build",
+    /// Certificates were not verified.
+    Unverified = "unverified",
     /// An option of another tool is taken in another way.
     OtherTool = "other_tool",
     /// About the search for a highest rate.

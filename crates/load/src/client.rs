@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use onehop_http1::{AnswerRead, AskHead, BodyLength, BodyRead, ClientCodec, Limits, Refusal, ResponseHead};
 
 use crate::plan::{Request, Timeouts};
+use crate::tls::Tls;
 use crate::url::Address;
 
 use stream::{Stream, Wait};
@@ -65,6 +66,9 @@ pub enum RequestError {
     /// No connection.
     #[error("no connection: {0}")]
     Connect(#[source] io::Error),
+    /// No TLS.
+    #[error("no TLS: {0}")]
+    Tls(String),
     /// The request cannot be sent as it is.
     #[error("the request cannot be sent: {0}")]
     Unsendable(#[from] UnsendableRequest),
@@ -108,6 +112,7 @@ pub enum UnsendableRequest {
 #[derive(Debug)]
 struct Connection {
     stream: Stream,
+    tls: Option<Tls>,
     codec: ClientCodec,
     input: Vec<u8>,
 }
@@ -186,10 +191,12 @@ impl Client {
         is_broken_off: &dyn Fn() -> bool,
     ) -> Result<Response, RequestError> {
         let begun = Instant::now();
-        let (mut connection, connected) = match self.connection.take() {
+        let kept = self.connection.take().filter(|connection| connection.tls == request.tls);
+        let (mut connection, connected) = match kept {
             Some(connection) => (connection, false),
             None => {
-                (Connection::open(&self.address, &Wait::new(begun, timeouts.connect, is_broken_off))?, true)
+                let wait = Wait::new(begun, timeouts.connect, is_broken_off);
+                (Connection::open(&self.address, request.tls.as_ref(), &wait)?, true)
             }
         };
         let wait = Wait::new(begun, timeouts.response, is_broken_off);
@@ -277,22 +284,22 @@ impl Exchange<'_> {
     fn body(&mut self, connection: &mut Connection) -> Result<Vec<u8>, RequestError> {
         let mut body = Vec::new();
         while !connection.codec.body_is_read() {
-            let (data, consumed) = match connection
-                .codec
-                .read_body(&connection.input)
-                .map_err(RequestError::Malformed)?
-            {
-                BodyRead::Data { at, consumed } => (at, consumed),
-                BodyRead::End { consumed } => (0..0, consumed),
-                BodyRead::NeedMore => {
-                    if self.fill(connection)? == 0 {
-                        let bytes = self.bytes_read;
-                        let unread = connection.input.len();
-                        connection.codec.read_eof(unread).map_err(|_| RequestError::Truncated { bytes })?;
+            let (data, consumed) =
+                match connection.codec.read_body(&connection.input).map_err(RequestError::Malformed)? {
+                    BodyRead::Data { at, consumed } => (at, consumed),
+                    BodyRead::End { consumed } => (0..0, consumed),
+                    BodyRead::NeedMore => {
+                        if self.fill(connection)? == 0 {
+                            let bytes = self.bytes_read;
+                            let unread = connection.input.len();
+                            let is_whole = connection.codec.read_eof(unread).is_ok();
+                            if connection.stream.is_cut_off() || !is_whole {
+                                return Err(RequestError::Truncated { bytes });
+                            }
+                        }
+                        continue;
                     }
-                    continue;
-                }
-            };
+                };
             body.extend_from_slice(connection.input.get(data).unwrap_or_default());
             connection.input.drain(..consumed);
             if body.len() > BODY_BYTES_MAX {
@@ -315,9 +322,9 @@ impl Exchange<'_> {
 }
 
 impl Connection {
-    fn open(address: &Address, wait: &Wait<'_>) -> Result<Connection, RequestError> {
-        let stream = Stream::open(address, wait)?;
-        Ok(Connection { stream, codec: ClientCodec::new(CODEC_LIMITS), input: Vec::new() })
+    fn open(address: &Address, tls: Option<&Tls>, wait: &Wait<'_>) -> Result<Connection, RequestError> {
+        let stream = Stream::open(address, tls, wait)?;
+        Ok(Connection { stream, tls: tls.cloned(), codec: ClientCodec::new(CODEC_LIMITS), input: Vec::new() })
     }
 }
 
@@ -364,6 +371,7 @@ mod tests {
             name: "page".to_owned(),
             url: Url::parse(&format!("http://{address}/")).unwrap(),
             address: Address::Tcp(address),
+            tls: None,
             method: "GET".to_owned(),
             fields: vec![("Accept".to_owned(), "*/*".to_owned())],
             body: None,

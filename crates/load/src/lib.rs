@@ -4,7 +4,7 @@
 //! is no answer, a request that should have been sent and was not is counted, and a figure that the load
 //! generator itself limited is said to be none of the server's.
 //!
-//! The way of a measurement, in order: `url.rs` where to, `plan.rs` what is asked and how often, `engine/`
+//! The way of a measurement, in order: `url.rs` where to, `tls/` how that is encrypted, `plan.rs` what is asked and how often, `engine/`
 //! asks, `outcome.rs` is what was seen; `measure/` weighs the server's processes meanwhile, `compare/` repeats it
 //! for several targets, `scenario/` reads comparisons from a file, `repeat.rs` for one, `statistics` says what may be concluded, `report/` tells it. `quantity.rs`
 //! and `foreign/` read what was typed.
@@ -29,6 +29,7 @@ pub mod saturation;
 pub mod scenario;
 pub mod shell_words;
 pub mod side_by_side;
+pub mod tls;
 pub mod url;
 
 pub use onehop_statistics as statistics;

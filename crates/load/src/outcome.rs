@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
 use crate::latency::Latencies;
+use crate::tls::Handshakes;
 
 /// One run of a [`Plan`](crate::Plan), warm-up excluded.
 #[derive(Debug, Clone)]
@@ -31,6 +32,8 @@ pub struct Run {
     /// What a closed loop did not ask, because it waited: the latencies as they would have been with requests at
     /// the connections' usual pace. `None` where nothing was left out, and in an open loop.
     pub omitted: Option<Omitted>,
+    /// Handshakes of TLS, those of the warm-up among them; none over http.
+    pub handshakes: Handshakes,
     /// The load's own side.
     pub generator: Generator,
     /// Why it was over.
@@ -66,6 +69,8 @@ pub struct Tally {
 pub struct Failures {
     /// No connection could be made.
     pub connect: u64,
+    /// There was a connection and no TLS: a certificate that is not trusted, or a handshake that failed.
+    pub tls: u64,
     /// The connection ended before a byte of the answer.
     pub closed: u64,
     /// The connection ended within the answer.
@@ -239,11 +244,12 @@ impl Tally {
 impl Failures {
     /// All of them.
     pub fn sum(&self) -> u64 {
-        self.connect + self.closed + self.truncated + self.malformed + self.timed_out + self.unsent
+        self.connect + self.tls + self.closed + self.truncated + self.malformed + self.timed_out + self.unsent
     }
 
     fn merge(&mut self, other: &Failures) {
         self.connect += other.connect;
+        self.tls += other.tls;
         self.closed += other.closed;
         self.truncated += other.truncated;
         self.malformed += other.malformed;
@@ -266,6 +272,7 @@ impl Run {
             slice_length: Duration::from_millis(100),
             stalls: Vec::new(),
             omitted: None,
+            handshakes: Handshakes::default(),
             generator: Generator::default(),
             end: End::Time,
         }

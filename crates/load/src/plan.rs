@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use crate::tls::Tls;
 use crate::url::{Address, Endpoint, Url};
 
 /// A load.
@@ -39,6 +40,8 @@ pub struct Request {
     pub url: Url,
     /// The address behind the target, once it was reached.
     pub address: Address,
+    /// How it is encrypted; `None` over http.
+    pub tls: Option<Tls>,
     /// The method, a token.
     pub method: String,
     /// Header fields beside Host, Content-Length and Connection, which follow from the rest. A field `Host`

@@ -7,15 +7,28 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use crate::tls::SettingsError;
+
 /// One thing that can be asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Url {
+    /// Whether it is asked for over TLS.
+    pub scheme: Scheme,
     /// Who is connected to.
     pub endpoint: Endpoint,
     /// The value of `Host` (RFC 9112 section 3.2).
     pub authority: String,
     /// The request-target in origin form (RFC 9112 section 3.2.1), as typed.
     pub path: String,
+}
+
+/// How a server is spoken to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Scheme {
+    /// In the clear.
+    Http,
+    /// Over TLS (RFC 9110 section 4.2.2).
+    Https,
 }
 
 /// A server by its name.
@@ -54,12 +67,9 @@ pub enum UrlError {
         /// What is wrong with it.
         why: String,
     },
-    /// A scheme that is not spoken yet.
-    #[error("`{text}` is https, which is not spoken yet: measure the server's http address behind it")]
-    Https {
-        /// What was typed.
-        text: String,
-    },
+    /// It cannot be asked over TLS with these settings.
+    #[error(transparent)]
+    Tls(#[from] SettingsError),
     /// A name that leads nowhere.
     #[error("the name `{host}` has no address ({why}): is it spelled right?")]
     Unresolved {
@@ -76,25 +86,31 @@ pub enum UrlError {
         /// Each address that was tried, and what happened.
         why: String,
     },
+    /// It is connected to, and cannot be asked.
+    #[error("no TLS with {endpoint}: {why}")]
+    Handshake {
+        /// Who was wanted.
+        endpoint: Endpoint,
+        /// What happened, and what to do.
+        why: String,
+    },
 }
 
 impl Url {
-    /// Reads `http://host:port/path?query`, `host:port/path`, `:port/path` or `port/path`, the last two on localhost. The
+    /// Reads `http://host:port/path?query`, the same with `https`, `host:port/path`, `:port/path` or `port/path`, the last two on localhost. The
     /// path stays as it was typed; a fragment is dropped, since it is never sent (RFC 9110 section 7.1).
     ///
     /// # Errors
-    /// For everything else; https is an error of its own.
+    /// For everything else.
     pub fn parse(text: &str) -> Result<Url, UrlError> {
         let malformed = |why: &str| UrlError::Malformed { text: text.to_owned(), why: why.to_owned() };
-        let rest = match text.split_once("://") {
-            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => rest,
-            Some((scheme, _)) if scheme.eq_ignore_ascii_case("https") => {
-                return Err(UrlError::Https { text: text.to_owned() });
-            }
+        let (scheme, rest) = match text.split_once("://") {
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => (Scheme::Http, rest),
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") => (Scheme::Https, rest),
             Some((scheme, _)) if !scheme.contains(['/', '?']) => {
                 return Err(malformed(&format!("`{scheme}` is not http")));
             }
-            _ => text,
+            _ => (Scheme::Http, text),
         };
         let has_scheme = rest.len() < text.len();
         let rest = rest.split('#').next().unwrap_or_default();
@@ -124,15 +140,15 @@ impl Url {
             None if parsed.as_str().len() > parsed.host().len() => {
                 return Err(malformed("the port is no number from 0 to 65535"));
             }
-            None => 80,
+            None => scheme.usual_port(),
         };
-        Ok(Url { endpoint: Endpoint::Tcp { host, port }, authority, path })
+        Ok(Url { scheme, endpoint: Endpoint::Tcp { host, port }, authority, path })
     }
 
     /// The root of a server at this address.
     pub fn of(address: SocketAddr) -> Url {
         let endpoint = Endpoint::Tcp { host: address.ip().to_string(), port: address.port() };
-        Url { endpoint, authority: address.to_string(), path: "/".to_owned() }
+        Url { scheme: Scheme::Http, endpoint, authority: address.to_string(), path: "/".to_owned() }
     }
 
     /// Whether a text is meant as one that [`Url::parse`] reads, and not as a command or a name: it has a scheme or a
@@ -149,10 +165,38 @@ impl Url {
         is_number(authority.rsplit_once(':').map_or(authority, |(_, port)| port))
     }
 
+    /// The host that is asked for, by name or number, also over a Unix socket; an IPv6 address without its brackets.
+    pub fn host(&self) -> &str {
+        let bracketed = self.authority.strip_prefix('[').and_then(|rest| rest.split_once(']'));
+        match bracketed {
+            Some((host, _)) => host,
+            None => self.authority.split(':').next().unwrap_or_default(),
+        }
+    }
+
     /// The same request, over a Unix socket.
     #[must_use]
     pub fn over(self, socket: PathBuf) -> Url {
         Url { endpoint: Endpoint::Unix(socket), ..self }
+    }
+}
+
+impl Scheme {
+    /// The port of URLs without one (RFC 9110 sections 4.2.1 and 4.2.2).
+    fn usual_port(self) -> u16 {
+        match self {
+            Scheme::Http => 80,
+            Scheme::Https => 443,
+        }
+    }
+}
+
+impl fmt::Display for Scheme {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Scheme::Http => "http",
+            Scheme::Https => "https",
+        })
     }
 }
 
@@ -172,11 +216,10 @@ impl Address {
 
 impl fmt::Display for Url {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}://{}{}", self.scheme, self.authority, self.path)?;
         match &self.endpoint {
-            Endpoint::Tcp { .. } => write!(formatter, "http://{}{}", self.authority, self.path),
-            Endpoint::Unix(socket) => {
-                write!(formatter, "http://{}{} over {}", self.authority, self.path, socket.display())
-            }
+            Endpoint::Tcp { .. } => Ok(()),
+            Endpoint::Unix(socket) => write!(formatter, " over {}", socket.display()),
         }
     }
 }
@@ -217,18 +260,22 @@ mod tests {
             ("localhost:1?q", "localhost", 1, "localhost:1", "/?q"),
             ("http://[::1]:81/%20", "::1", 81, "[::1]:81", "/%20"),
             ("localhost/go?to=http://a", "localhost", 80, "localhost", "/go?to=http://a"),
+            ("https://example.com/a", "example.com", 443, "example.com", "/a"),
+            ("HTTPS://[::1]:8443", "::1", 8443, "[::1]:8443", "/"),
         ];
         for (text, host, port, authority, path) in cases {
             let url = Url::parse(text).unwrap();
             let endpoint = Endpoint::Tcp { host: host.to_owned(), port };
-            assert_eq!(url, Url { endpoint, authority: authority.to_owned(), path: path.to_owned() });
+            let is_https = text.to_ascii_lowercase().starts_with("https");
+            let scheme = if is_https { Scheme::Https } else { Scheme::Http };
+            assert_eq!(url.host(), host, "{text}");
+            assert_eq!(url, Url { scheme, endpoint, authority: authority.to_owned(), path: path.to_owned() });
         }
     }
 
     #[test]
     fn what_cannot_be_asked_says_why() {
         for (text, part) in [
-            ("https://localhost", "not spoken yet"),
             ("ftp://localhost", "not http"),
             ("http://", "empty"),
             ("http://a:b@localhost/", "--user"),

@@ -57,7 +57,7 @@ fn request(url: &str) -> Request {
     let address = Address::Tcp(url.authority.parse().unwrap());
     let (method, fields) = ("GET".to_owned(), Vec::new());
     let name = "page".to_owned();
-    Request { name, url, address, method, fields, body: None, weight: 1, expect: Expect::Success }
+    Request { name, url, address, tls: None, method, fields, body: None, weight: 1, expect: Expect::Success }
 }
 
 fn settings(rounds: usize, time: Duration) -> Settings {

@@ -126,7 +126,6 @@ fn wrong_usage_ends_with_2_before_anything_runs() {
     let address = address.to_string();
     for arguments in [
         &[][..],
-        &["https://localhost/"],
         &["ftp://localhost/"],
         &[&address, "-c", "0"],
         &[&address, "-d", "forever"],
@@ -390,8 +389,9 @@ fn what_stands_behind_on_port_is_started_and_asked_there() {
 fn errors_name_the_place_the_cause_and_the_next_step() {
     let mut reported = String::new();
     for arguments in [
-        &["https://localhost/"][..],
-        &["http://me:secret@localhost/"],
+        &["http://me:secret@localhost/"][..],
+        &["https://localhost/", "--cacert", "no-such-file"],
+        &["https://localhost/", "--tls-curves", "x448"],
         &["http://192.0.2.1/"],
         &["0=:8080"],
         &[":8080", "-c", "0"],

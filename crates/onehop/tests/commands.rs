@@ -296,23 +296,6 @@ fn a_sound_file_is_validated_by_either_spelling() {
 }
 
 #[test]
-fn an_address_that_means_https_is_sound_and_run_refuses_it_with_the_ways_out() {
-    let folder = Folder::with(&[("Onehopfile", "app.example.com {\n\trespond hello\n}\n")]);
-    let validated = finish_in(&folder, &["validate"]);
-    assert_eq!(validated.code, Some(0), "{}", validated.stderr);
-    let finished = finish_in(&folder, &["run"]);
-    assert_eq!(finished.code, Some(2));
-    insta::assert_snapshot!(without_time(&finished.stderr));
-    for way_out in [
-        "http://app.example.com {\n\trespond hello\n}\n",
-        "{\n\tauto_https off\n}\napp.example.com {\n\trespond hello\n}\n",
-    ] {
-        folder.write("Onehopfile", way_out);
-        assert_eq!(finish_in(&folder, &["validate"]).stderr, "", "{way_out}");
-    }
-}
-
-#[test]
 fn a_caddyfile_is_taken_where_there_is_no_onehopfile_and_its_paths_start_where_one_stands() {
     let folder = Folder::with(&[
         ("conf/Caddyfile", "{\n\tadmin off\n}\nhttp://127.0.0.1:0 {\n\troot * site\n\tfile_server\n}\n"),
@@ -393,10 +376,6 @@ fn an_address_that_is_taken_says_how_to_find_who_has_it() {
 /// Events begin with the time, `2026-11-22T18:00:00Z`.
 fn without_time_of_line(line: &str) -> &str {
     line.split_once("Z ").filter(|(time, _)| time.len() == 19).map_or(line, |(_, line)| line)
-}
-
-fn without_time(text: &str) -> String {
-    text.lines().map(|line| without_time_of_line(line).to_owned() + "\n").collect()
 }
 
 fn without_figures(text: &str) -> String {

@@ -266,6 +266,17 @@ fn a_private_key_in_a_served_tree_is_refused() {
 }
 
 #[test]
+fn a_private_key_that_tls_names_is_never_packed() {
+    let configuration = "{\n\tadmin off\n}\nlocalhost {\n\ttls site.pem site.key\n\trespond hello\n}\n";
+    let bench =
+        Bench::with(&[("Onehopfile", configuration), ("site.pem", "a certificate"), ("site.key", KEY)]);
+    let refused = bench.pack(&[]);
+    assert_eq!(refused.code, Some(2));
+    assert!(refused.stderr.contains("site.key, and a pack holds no private keys"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("tls /etc/ssl/site.pem /etc/ssl/site.key"), "{}", refused.stderr);
+}
+
+#[test]
 fn a_link_out_of_the_base_is_an_error_in_a_project_and_reported_in_a_tree() {
     let bench = Bench::with(&[("Onehopfile", APP), ("package.json", "{}"), ("server.mjs", SERVER)]);
     symlink("server.mjs", bench.project.join("main.mjs")).expect("a link");

@@ -575,15 +575,17 @@ fn an_empty_variable_for_the_override_file_is_one_that_is_not_set() {
 }
 
 #[test]
-fn a_pack_refuses_https_in_words_of_its_own() {
+fn a_pack_serves_https_where_the_machine_says_so() {
     let (folder, path) = placed(site());
-    for arguments in [&["--listen", "https://x.example"][..], &["validate", "--listen", "https://x.example"]]
-    {
-        let refused = finish(&folder, &path, arguments);
-        assert_eq!(refused.code, Some(2), "{arguments:?}: {}", refused.stdout);
-        assert!(refused.stderr.contains("--listen http://x.example:8080"), "{}", refused.stderr);
-        assert!(!refused.stderr.contains("onehop run") && !refused.stderr.contains("first block"));
-    }
+    let checked = finish(&folder, &path, &["validate", "--listen", "https://localhost:8443"]);
+    assert_eq!(checked.code, Some(0), "{}", checked.stderr);
+    let server = program(&folder, &path, &["--listen", "https://localhost:0", "--log", "json"])
+        .with_env("XDG_DATA_HOME", folder.join("data"))
+        .with_env("STATE_DIRECTORY", "");
+    let server = server.start();
+    let listening = server.wait_for_event("listening")["url"].to_string();
+    assert!(listening.contains("https://"), "{listening}");
+    assert!(folder.join("data/onehop/tls/pki/authorities/local/root.crt").is_file());
 }
 
 #[test]

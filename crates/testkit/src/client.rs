@@ -6,6 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use crate::PATIENCE;
+use crate::tls::TlsConnection;
 
 /// One connection, kept from request to request.
 pub struct Client {
@@ -28,12 +29,12 @@ pub struct Response {
 }
 
 trait Stream: Read + Write + Send {
-    fn end_of_sending(&self) -> std::io::Result<()>;
+    fn end_of_sending(&mut self) -> std::io::Result<()>;
     fn reset_when_closed(&self) -> std::io::Result<()>;
 }
 
 impl Stream for TcpStream {
-    fn end_of_sending(&self) -> std::io::Result<()> {
+    fn end_of_sending(&mut self) -> std::io::Result<()> {
         self.shutdown(std::net::Shutdown::Write)
     }
 
@@ -43,12 +44,23 @@ impl Stream for TcpStream {
 }
 
 impl Stream for UnixStream {
-    fn end_of_sending(&self) -> std::io::Result<()> {
+    fn end_of_sending(&mut self) -> std::io::Result<()> {
         self.shutdown(std::net::Shutdown::Write)
     }
 
     fn reset_when_closed(&self) -> std::io::Result<()> {
         Ok(rustix::net::sockopt::set_socket_linger(self, Some(std::time::Duration::ZERO))?)
+    }
+}
+
+impl Stream for TlsConnection {
+    fn end_of_sending(&mut self) -> std::io::Result<()> {
+        self.close_notify()?;
+        self.socket().shutdown(std::net::Shutdown::Write)
+    }
+
+    fn reset_when_closed(&self) -> std::io::Result<()> {
+        self.socket().reset_when_closed()
     }
 }
 
@@ -89,6 +101,11 @@ impl Client {
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_nodelay(true)?;
         Ok(Client { stream: Box::new(stream), host: host.to_owned(), rest: Vec::new() })
+    }
+
+    /// Speaks over an encrypted connection, to `host`.
+    pub fn over_tls(connection: TlsConnection, host: &str) -> Client {
+        Client { stream: Box::new(connection), host: host.to_owned(), rest: Vec::new() }
     }
 
     /// Connects to a Unix socket.

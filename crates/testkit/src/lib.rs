@@ -7,18 +7,39 @@
 mod client;
 pub mod distance;
 mod folder;
+pub mod pebble;
 mod program;
+pub mod tls;
 pub mod upstream;
 
 pub use client::{Client, Response};
 pub use folder::Folder;
 pub use program::{Finished, Onehop, Program, Started};
 
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// How long a test waits for something that must happen: long enough for a busy machine, short enough
 /// for a test that fails.
 pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// An address of this machine that nothing listens on, below the ports that the kernel gives to connections.
+///
+/// # Panics
+/// Where there is none.
+pub fn free_address() -> SocketAddr {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    for _ in 0..20_000 {
+        let number = std::process::id().wrapping_mul(37).wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));
+        let port = u16::try_from(10_000 + number % 20_000).unwrap_or_default();
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        if TcpListener::bind(address).is_ok() && UdpSocket::bind(address).is_ok() {
+            return address;
+        }
+    }
+    panic!("no free port");
+}
 
 /// Waits until the check gives a value.
 ///

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use rustls::SignatureAlgorithm;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
+use rustls::{CipherSuite, NamedGroup, SignatureAlgorithm, SignatureScheme};
 use std::collections::HashMap;
 
 /// A certificate with its issuers and its key.
@@ -25,6 +25,34 @@ impl Chain {
     /// Whether a client that sent this can verify its signatures.
     fn suits(&self, hello: &ClientHello<'_>) -> bool {
         self.0.key.choose_scheme(hello.signature_schemes()).is_some()
+            && hello.cipher_suites().iter().any(|suite| self.signs_for(*suite))
+            && self.has_known_curve(hello)
+    }
+
+    /// Whether a client without TLS 1.3 names the curve of this key among its groups, which are about certificates too there
+    /// (RFC 8422 section 5.1.1).
+    fn has_known_curve(&self, hello: &ClientHello<'_>) -> bool {
+        let is_new = |suite: &CipherSuite| suite.as_str().is_some_and(|name| name.starts_with("TLS13_"));
+        let Some(groups) = hello.named_groups().filter(|_| !hello.cipher_suites().iter().any(is_new)) else {
+            return true;
+        };
+        let scheme = self.0.key.choose_scheme(hello.signature_schemes()).map(|signer| signer.scheme());
+        match scheme {
+            Some(SignatureScheme::ECDSA_NISTP256_SHA256) => groups.contains(&NamedGroup::secp256r1),
+            Some(SignatureScheme::ECDSA_NISTP384_SHA384) => groups.contains(&NamedGroup::secp384r1),
+            _ => true,
+        }
+    }
+
+    /// Whether a cipher suite goes with this kind of key: those of TLS 1.3 go with any, those of TLS 1.2 name one
+    /// (RFC 8422 section 2; EdDSA goes with ECDSA's, section 5.10). A client may verify signatures of chains without a
+    /// suite for them.
+    fn signs_for(&self, suite: CipherSuite) -> bool {
+        let name = suite.as_str().unwrap_or_default();
+        match self.0.key.algorithm() {
+            SignatureAlgorithm::RSA => name.starts_with("TLS13_") || name.starts_with("TLS_ECDHE_RSA_"),
+            _ => name.starts_with("TLS13_") || name.starts_with("TLS_ECDHE_ECDSA_"),
+        }
     }
 
     /// Signing with ECDSA costs a third of RSA's, so those go first.

@@ -2,10 +2,10 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-use onehop_config::checked::tls::{ClientAuth, ClientAuthMode};
+use onehop_config::checked::tls::{ClientAuth, ClientAuthMode, TrustedCertificate};
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
@@ -33,19 +33,24 @@ impl Trusted {
     }
 }
 
-fn certificates(paths: &[PathBuf]) -> Result<Vec<CertificateDer<'static>>, String> {
+fn certificates(trusted: &[TrustedCertificate]) -> Result<Vec<CertificateDer<'static>>, String> {
     let mut all = Vec::new();
-    for path in paths {
+    for one in trusted {
+        let path = match one {
+            TrustedCertificate::File(path) => path,
+            TrustedCertificate::Der(der) => {
+                all.push(CertificateDer::from(der.clone()));
+                continue;
+            }
+        };
         let content = read_pem(path, "certificates to trust")?;
         let before = all.len();
         for certificate in CertificateDer::pem_slice_iter(&content) {
             all.push(certificate.map_err(|error| format!("{} is no PEM: {error}", path.display()))?);
         }
         if all.len() == before {
-            return Err(format!(
-                "{} has no certificate in PEM, so that no client would be trusted",
-                path.display()
-            ));
+            let path = path.display();
+            return Err(format!("{path} has no certificate in PEM, so that no client would be trusted"));
         }
     }
     Ok(all)

@@ -154,6 +154,7 @@ fn arm(name: &str, limits: &str, upstream: SocketAddr, work: &Path) -> Outcome<T
     let target = Url::parse("http://127.0.0.1:0/")?;
     let address: SocketAddr = target.authority.parse()?;
     let ask = Request {
+        tls: None,
         name: "page".to_owned(),
         url: target,
         address: Address::Tcp(address),

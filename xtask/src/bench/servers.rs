@@ -67,6 +67,7 @@ pub(crate) fn wait_until_ready(server: &mut Server, path: &str, expect: Expect) 
 /// A question without a body and with no fields beside what has to be there.
 pub(crate) fn ask(address: SocketAddr, path: &str) -> Outcome<Request> {
     Ok(Request {
+        tls: None,
         name: path.to_owned(),
         url: Url::parse(&format!("http://{address}{path}"))?,
         address: Address::Tcp(address),

@@ -1,40 +1,27 @@
-//! One Pebble and its DNS server, with the servers that it validates against. They end with this value.
+//! One Pebble, as the tests' own kit starts it, with the servers that it validates against. They end with this value.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::Write;
-use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use onehop_acme::{
     AccountStore, AcmeIssuer, Answering, Challenge, ChallengeKind, Challenges, ExecHook, ExternalAccount,
     MemoryChallenges, Settings, Solvers,
 };
-use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
-use rustls::pki_types::CertificateDer;
+use onehop_testkit::{free_address, pebble};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
-use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 
-/// How long a server may take to listen: both start at once, on a machine that may be busy with other tests.
-const START_TIMEOUT: Duration = Duration::from_secs(30);
 const ALPN: &[u8] = b"acme-tls/1";
 
+/// One Pebble, with what validates against it.
 pub(crate) struct Pebble {
-    programs: PathBuf,
-    folder: TempDir,
-    root: CertificateDer<'static>,
-    children: Vec<Child>,
-    nonces_rejected: &'static str,
-    acme: SocketAddr,
-    dns: SocketAddr,
-    dns_management: SocketAddr,
+    /// Gone while it is restarted.
+    server: Option<pebble::Pebble>,
     pub(crate) memory: Arc<MemoryChallenges>,
 }
 
@@ -43,106 +30,48 @@ pub(crate) struct Pebble {
 pub(crate) struct Options {
     /// Nothing listens where HTTP-01 is validated.
     pub(crate) has_no_http: bool,
-    /// Accounts need a key: `kid` and [`EXTERNAL_KEY`].
+    /// Accounts need a key: `kid` and [`pebble::EXTERNAL_KEY`].
     pub(crate) wants_external_account: bool,
     /// The share of nonces that are refused, in percent.
     pub(crate) nonces_rejected: Option<&'static str>,
 }
 
-pub(crate) const EXTERNAL_KEY: &str = "zWNDZM6eQGHWpSRTPal5eIUYFTu7EajVIoguysqZ9wG44nMEtx3MUAsUDkMTQ12W";
-
 impl Pebble {
     /// Starts the servers; `None` where the programs are not at hand.
     pub(crate) async fn start(options: Options) -> Option<Self> {
-        let Some(programs) =
-            std::env::var_os("ONEHOP_PEBBLE").map(PathBuf::from).filter(|path| path.is_dir())
-        else {
-            // The test harness hides what `println!` writes in a test that passes.
-            let _ = writeln!(std::io::stderr(), "skipped: ONEHOP_PEBBLE names no folder with pebble");
-            return None;
-        };
         let memory = Arc::new(MemoryChallenges::default());
         let http = if options.has_no_http { free_address() } else { serve_http(Arc::clone(&memory)).await };
         let tls = serve_tls(Arc::clone(&memory)).await;
-        let folder = tempfile::tempdir().unwrap();
-        let root = make_certificate(folder.path());
-        let mut pebble = Self {
-            programs,
-            folder,
-            root,
-            children: Vec::new(),
-            nonces_rejected: options.nonces_rejected.unwrap_or("0"),
-            acme: free_address(),
-            dns: free_address(),
-            dns_management: free_address(),
-            memory,
-        };
-        let keys = if options.wants_external_account {
-            format!(r#""externalAccountMACKeys": {{"kid": "{EXTERNAL_KEY}"}},"#)
-        } else {
-            String::new()
-        };
-        let config = format!(
-            r#"{{"pebble": {{"listenAddress": "{}", "managementListenAddress": "",
-                "certificate": "{folder}/certificate.pem", "privateKey": "{folder}/key.pem",
-                "httpPort": {}, "tlsPort": {}, "externalAccountBindingRequired": {}, {keys}
-                "domainBlocklist": ["blocked.example"], "keyAlgorithm": "ecdsa",
-                "profiles": {{"default": {{"description": "90 days", "validityPeriod": 7776000}},
-                    "shortlived": {{"description": "6 days", "validityPeriod": 518400}}}}}}}}"#,
-            pebble.acme,
-            http.port(),
-            tls.port(),
-            options.wants_external_account,
-            folder = pebble.folder.path().display(),
-        );
-        std::fs::write(pebble.folder.path().join("config.json"), config).unwrap();
-        pebble.start_dns().await;
-        pebble.start_acme().await;
-        Some(pebble)
+        let server = pebble::Pebble::start(pebble::Options {
+            http_port: http.port(),
+            tls_port: tls.port(),
+            wants_external_account: options.wants_external_account,
+            nonces_rejected: options.nonces_rejected,
+            validation_seconds: None,
+        })?;
+        Some(Self { server: Some(server), memory })
     }
 
     /// Replaces Pebble by another one at the same address, which knows nothing of the first one's accounts.
     pub(crate) async fn restart(&mut self) {
-        let mut acme = self.children.pop().unwrap();
-        acme.kill().unwrap();
-        acme.wait().unwrap();
-        self.start_acme().await;
+        let mut server = self.server.take().unwrap();
+        // Meanwhile the client sees that its connections are closed.
+        let (sender, restarted) = tokio::sync::oneshot::channel();
+        std::thread::spawn(move || {
+            server.restart();
+            let _ = sender.send(server);
+        });
+        self.server = restarted.await.ok();
     }
 
-    async fn start_acme(&mut self) {
-        let mut command = Command::new(self.programs.join("pebble"));
-        command.arg("-config").arg(self.folder.path().join("config.json"));
-        command.args(["-dnsserver", &self.dns.to_string()]);
-        command.env("PEBBLE_VA_NOSLEEP", "1").env("PEBBLE_AUTHZREUSE", "0");
-        command.env("PEBBLE_WFE_NONCEREJECT", self.nonces_rejected);
-        self.spawn(command, self.acme).await;
-    }
-
-    async fn start_dns(&mut self) {
-        let mut command = Command::new(self.programs.join("pebble-challtestsrv"));
-        command.args(["-http01", "", "-https01", "", "-tlsalpn01", "", "-doh", "", "-defaultIPv6", ""]);
-        command.args(["-dnsserver", &self.dns.to_string(), "-management", &self.dns_management.to_string()]);
-        self.spawn(command, self.dns_management).await;
-    }
-
-    async fn spawn(&mut self, mut command: Command, address: SocketAddr) {
-        let log = self.folder.path().join(format!("{}.log", address.port()));
-        let file = File::create(&log).unwrap();
-        command.stdin(Stdio::null()).stderr(file.try_clone().unwrap()).stdout(file);
-        self.children.push(command.spawn().unwrap());
-        let until = Instant::now() + START_TIMEOUT;
-        while TcpStream::connect(address).await.is_err() {
-            let has_ended = self.children.last_mut().unwrap().try_wait().unwrap().is_some();
-            let log = || std::fs::read_to_string(&log).unwrap();
-            assert!(!has_ended && Instant::now() < until, "{command:?} does not listen: {}", log());
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+    fn server(&self) -> &pebble::Pebble {
+        self.server.as_ref().unwrap()
     }
 
     pub(crate) fn settings(&self, challenges: &[ChallengeKind]) -> Settings {
         Settings {
-            directory: format!("https://{}/dir", self.acme),
-            trusted_roots: vec![self.root.clone()],
+            directory: self.server().directory(),
+            trusted_roots: vec![self.server().root.clone()],
             email: Some("operator@example.com".into()),
             external_account: None,
             profile: None,
@@ -153,7 +82,7 @@ impl Pebble {
     }
 
     pub(crate) fn external_account() -> ExternalAccount {
-        ExternalAccount { key_id: "kid".into(), hmac_key: EXTERNAL_KEY.into() }
+        ExternalAccount { key_id: "kid".into(), hmac_key: pebble::EXTERNAL_KEY.into() }
     }
 
     /// An issuer with an account of its own, which answers all kinds of challenges.
@@ -172,7 +101,7 @@ impl Pebble {
 
     /// What the DNS hook was called with.
     pub(crate) fn dns_calls(&self) -> String {
-        std::fs::read_to_string(self.folder.path().join("calls")).unwrap()
+        std::fs::read_to_string(self.server().folder().join("calls")).unwrap()
     }
 
     /// Sets records of the DNS server, in bash alone.
@@ -186,18 +115,9 @@ impl Pebble {
             read -r _ status _ <&3
             [ "$status" = 200 ]"#;
         let (folder, port) =
-            (self.folder.path().display().to_string(), self.dns_management.port().to_string());
+            (self.server().folder().display().to_string(), self.server().dns_management.port().to_string());
         let arguments = vec!["-c".into(), script.into(), "hook".into(), folder, port];
         ExecHook { program: "bash".into(), arguments, deadline: Duration::from_secs(20) }
-    }
-}
-
-impl Drop for Pebble {
-    fn drop(&mut self) {
-        for child in &mut self.children {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
     }
 }
 
@@ -247,32 +167,6 @@ impl Challenges for WithoutHttp {
     fn remove<'a>(&'a self, challenge: &'a Challenge) -> Answering<'a, ()> {
         self.count(challenge, -1);
         self.memory.remove(challenge)
-    }
-}
-
-/// Pebble's own certificate and its key as files; returns the root that signed it.
-fn make_certificate(folder: &Path) -> CertificateDer<'static> {
-    let mut params = CertificateParams::default();
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let (root_key, key) = (KeyPair::generate().unwrap(), KeyPair::generate().unwrap());
-    let root = params.self_signed(&root_key).unwrap();
-    let leaf = CertificateParams::new(["127.0.0.1".to_owned()]).unwrap();
-    let leaf = leaf.signed_by(&key, &rcgen::Issuer::new(params, root_key)).unwrap();
-    std::fs::write(folder.join("certificate.pem"), leaf.pem()).unwrap();
-    std::fs::write(folder.join("key.pem"), key.serialize_pem()).unwrap();
-    root.der().clone()
-}
-
-/// An address that nothing listens on, below the ports that the kernel gives to connections.
-pub(crate) fn free_address() -> SocketAddr {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    loop {
-        let number = std::process::id().wrapping_mul(37) + NEXT.fetch_add(1, Ordering::Relaxed);
-        let address =
-            SocketAddr::from((Ipv4Addr::LOCALHOST, 10_000 + u16::try_from(number % 20_000).unwrap()));
-        if std::net::TcpListener::bind(address).is_ok() && UdpSocket::bind(address).is_ok() {
-            return address;
-        }
     }
 }
 

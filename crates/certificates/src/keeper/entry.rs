@@ -5,14 +5,14 @@ use std::time::{Duration, SystemTime};
 
 use tokio::sync::oneshot;
 
-use super::order::{Failure, Found, Job, Outcome, Unsaved};
+use super::attempt::{Failure, Found, Job, Outcome, Unsaved};
 use super::{CertificateStatus, Event, Wanted};
 use crate::issuer::{Issuer, RenewalWindow};
 use crate::limits::{LOCKED_RETRY, RENEWAL_PAUSE_RANGE, RETRY_AFTER_MAX, WINDOW_RETRY, WINDOW_RETRY_RANGE};
 use crate::loaded::Loaded;
 use crate::schedule::{back_off, renew_at};
 
-pub(super) type Answer = Result<Arc<Loaded>, String>;
+pub(super) type Obtained = Result<Arc<Loaded>, String>;
 
 /// What is known of one name.
 pub(super) struct Entry {
@@ -29,7 +29,7 @@ pub(super) struct Entry {
     /// Folders of issuers that want to be left alone until then.
     resting: Vec<(String, SystemTime)>,
     unsaved: Option<Unsaved>,
-    pub(super) waiters: Vec<oneshot::Sender<Answer>>,
+    pub(super) waiters: Vec<oneshot::Sender<Obtained>>,
 }
 
 /// The certificate that is served.
@@ -64,7 +64,7 @@ pub(super) enum Work {
 pub(super) struct Applied {
     pub(super) is_changed: bool,
     pub(super) events: Vec<Event>,
-    pub(super) answers: Vec<(oneshot::Sender<Answer>, Answer)>,
+    pub(super) answers: Vec<(oneshot::Sender<Obtained>, Obtained)>,
 }
 
 impl Applied {
@@ -143,7 +143,7 @@ impl Entry {
     }
 
     /// The answer to a handshake, if it is known: the certificate, or the failure that is too recent to try again.
-    pub(super) fn answer(&self, now: SystemTime) -> Option<Answer> {
+    pub(super) fn answer(&self, now: SystemTime) -> Option<Obtained> {
         if let Some(loaded) = self.loaded().filter(|loaded| loaded.is_valid_at(now)) {
             return Some(Ok(loaded));
         }

@@ -1,11 +1,11 @@
 //! Keeps certificates fresh: loads what is stored, orders what is missing, renews in time.
 //!
 //! [`Keeper::set`] says which certificates are wanted. A background thread runs the orders; [`entry`] is what is known
-//! of one name and decides what is next, [`order`] is one attempt. The state is locked only for moments; orders,
+//! of one name and decides what is next, [`attempt`](mod@attempt) is one attempt. The state is locked only for moments; orders,
 //! publishing and events happen without the lock.
 
+mod attempt;
 mod entry;
-mod order;
 #[cfg(test)]
 mod tests;
 
@@ -25,8 +25,8 @@ use crate::issuer::{Issuer, KeyType};
 use crate::limits::{KEEPER_SLEEP_MAX, ON_DEMAND_NAMES_MAX, ORDERS_AT_ONCE_MAX, WAITERS_PER_NAME_MAX};
 use crate::loaded::{Loaded, canonical};
 use crate::store::Storage;
+use attempt::{Outcome, attempt, attempt_briefly, fetch_window, load_best};
 use entry::{Applied, Entry, Work};
-use order::{Outcome, attempt, attempt_briefly, fetch_window, load_best};
 
 /// A certificate that a site wants.
 #[derive(Clone)]

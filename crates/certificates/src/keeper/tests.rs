@@ -1,3 +1,5 @@
+//! The keeper with issuers that do as they are told, and a clock that the test moves.
+
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, channel};
@@ -5,18 +7,19 @@ use std::sync::mpsc::{Receiver, channel};
 use tokio::sync::Semaphore;
 
 use super::*;
+use crate::error::StoreError;
 use crate::file_store::FileStore;
-use crate::issuer::{IssueError, Issuing, Order, Pem, RenewalWindow};
+use crate::issuer::{CertificateOrder, IssueError, Issuing, Pem, RenewalWindow};
 use crate::loaded::tests::valid_for;
 use crate::local::LocalAuthority;
 use crate::schedule::RENEWAL_RATIO;
-use crate::store::{Lock, StoreError, load_certificate, save_certificate};
+use crate::store::{Lock, load_certificate, save_certificate};
 
 const DAY: u64 = 86_400;
 const START: u64 = 20_000 * DAY;
 const LIFE: Duration = Duration::from_secs(90 * DAY);
 /// Far longer than anything here takes; a test that fails ends.
-const PATIENCE: Duration = Duration::from_secs(20);
+const WAIT_MAX: Duration = Duration::from_secs(20);
 
 /// A store whose disk can be full.
 struct Disk {
@@ -51,7 +54,7 @@ struct Fake {
     folder: &'static str,
     clock: Clock,
     failures: Mutex<VecDeque<IssueError>>,
-    orders: Mutex<Vec<Order>>,
+    orders: Mutex<Vec<CertificateOrder>>,
     window: Mutex<Option<RenewalWindow>>,
     /// An order needs one of these.
     gate: Semaphore,
@@ -76,7 +79,7 @@ impl Issuer for Fake {
         self.folder
     }
 
-    fn issue<'a>(&'a self, order: &'a Order) -> Issuing<'a, Pem> {
+    fn issue<'a>(&'a self, order: &'a CertificateOrder) -> Issuing<'a, Pem> {
         Box::pin(async move {
             lock(&self.orders).push(order.clone());
             let running = self.running.fetch_add(1, Ordering::SeqCst) + 1;
@@ -144,7 +147,7 @@ impl World {
     }
 
     fn event(&self) -> Event {
-        self.events.recv_timeout(PATIENCE).unwrap()
+        self.events.recv_timeout(WAIT_MAX).unwrap()
     }
 
     /// The next event is a failure: its issuer, reason and the seconds until the next attempt.
@@ -183,7 +186,7 @@ fn wanted(name: &str, issuers: &[&Arc<Fake>]) -> Wanted {
 
 fn wait(receiver: Obtaining) -> Result<Arc<Loaded>, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    runtime.block_on(async { tokio::time::timeout(PATIENCE, receiver).await }).unwrap().unwrap()
+    runtime.block_on(async { tokio::time::timeout(WAIT_MAX, receiver).await }).unwrap().unwrap()
 }
 
 #[test]

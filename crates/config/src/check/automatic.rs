@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use super::Context;
 use super::address::Address;
-use crate::checked::tls::{AcmeIssuer, AutoHttps, CertificateIssuer, KeyType, Managed, SiteTls};
+use crate::checked::tls::{AcmeIssuer, AutoHttps, CertificateIssuer, Managed, SiteTls};
 use crate::checked::{
     Global, HostPattern, ListenAddress, Listener, Part, Placeholder, RedirectKind, Route, Site, Step,
     Template,
@@ -12,34 +12,10 @@ use crate::checked::{
 use crate::directives::TlsSettings;
 use crate::problem::Problem;
 
-/// The part of a certificate's life that is left when it is renewed: certmagic's.
-const RENEWAL_RATIO: f64 = 1.0 / 3.0;
 /// The label of the site that redirects, in metrics and logs.
 const REDIRECTS: &str = "https-redirect";
 /// Names that no public issuer gives certificates for (RFC 6761, RFC 6762, RFC 8375, and ICANN's `internal`).
 const INTERNAL_DOMAINS: [&str; 5] = ["localhost", "local", "internal", "home.arpa", "test"];
-
-/// What the global block says of certificates.
-#[derive(Debug, Clone)]
-pub(crate) struct Certificates {
-    /// `cert_issuer`, `local_certs`.
-    pub(crate) issuers: Vec<CertificateIssuer>,
-    /// `email`, `acme_ca` and others.
-    pub(crate) acme: AcmeIssuer,
-    pub(crate) key_type: KeyType,
-    pub(crate) renewal_ratio: f64,
-}
-
-impl Default for Certificates {
-    fn default() -> Self {
-        Self {
-            issuers: Vec::new(),
-            acme: AcmeIssuer::default(),
-            key_type: KeyType::default(),
-            renewal_ratio: RENEWAL_RATIO,
-        }
-    }
-}
 
 /// TLS of a site that answers these hosts.
 pub(super) fn site(
@@ -89,9 +65,7 @@ fn name_of(host: &HostPattern) -> String {
 pub(crate) fn is_internal(name: &str) -> bool {
     let within =
         |domain: &&str| name.strip_suffix(*domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
-    name.parse::<IpAddr>().is_ok()
-        || !name.contains('.')
-        || INTERNAL_DOMAINS.iter().any(|domain| within(&domain))
+    name.parse::<IpAddr>().is_ok() || !name.contains('.') || INTERNAL_DOMAINS.iter().any(within)
 }
 
 /// Whom to ask for a name: what the site says, else the global block, else the local authority for internal names and

@@ -7,6 +7,7 @@
 
 mod address;
 mod automatic;
+mod certificates;
 pub(crate) mod file_match;
 mod global;
 mod listen;
@@ -29,7 +30,7 @@ use crate::problem::{Problem, Problems};
 use crate::source::{FileKind, Source};
 
 pub(crate) use address::{Address, Endpoint, host_pattern};
-pub(crate) use automatic::Certificates;
+pub(crate) use certificates::Certificates;
 pub(crate) use global::outlines as option_outlines;
 pub(crate) use sites::check;
 

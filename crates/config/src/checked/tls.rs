@@ -149,10 +149,19 @@ impl Default for TlsPolicy {
 pub struct ClientAuth {
     /// What is wanted of them.
     pub mode: ClientAuthMode,
-    /// Files with certificates that issue those of clients, PEM. Absolute.
-    pub trusted_issuers: Vec<PathBuf>,
-    /// Files with certificates of clients, PEM: only these are let in. Absolute.
-    pub trusted_leaves: Vec<PathBuf>,
+    /// Certificates that issue those of clients.
+    pub trusted_issuers: Vec<TrustedCertificate>,
+    /// Certificates of clients: only these are let in.
+    pub trusted_leaves: Vec<TrustedCertificate>,
+}
+
+/// Where a certificate is that is trusted.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum TrustedCertificate {
+    /// A file with one or more, PEM. Absolute.
+    File(PathBuf),
+    /// The certificate itself, DER.
+    Der(Vec<u8>),
 }
 
 /// What is wanted of clients.

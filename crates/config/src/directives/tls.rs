@@ -2,15 +2,17 @@
 
 use std::path::PathBuf;
 
+use base64::Engine as _;
+
 use crate::arguments::{set_twice, wrong_arguments};
 use crate::check::Context;
 use crate::check::template::fixed;
 use crate::checked::tls::{
     AcmeIssuer, CertificateFiles, CertificateIssuer, ClientAuth, ClientAuthMode, KeyType, TlsPolicy,
-    TlsVersion,
+    TlsVersion, TrustedCertificate,
 };
 use crate::nearest::nearest;
-use crate::option_table::{OptionTable, flag, line, not_yet, not_yet_but, repeated, value, values};
+use crate::option_table::{OptionTable, flag, line, not_yet, repeated, value, values};
 use crate::problem::{Location, Problem};
 use crate::source::Entry;
 use crate::syntax::{Directive, Token};
@@ -149,18 +151,21 @@ pub(super) const CLIENT_AUTH: OptionTable<ClientAuthDraft> = OptionTable {
                 draft.mode = Some(mode(cx, value.token)?);
                 Ok(())
             }),
-            line("trust_pool", "file <file>…", |cx, draft, option| trust_pool(cx, draft, option)),
+            line("trust_pool", "file <file>…|inline { … }", |cx, draft, option| {
+                trust_pool(cx, draft, option)
+            }),
             repeated(values("trusted_ca_cert_file", "<file>…", |cx, draft, files| {
-                files.iter().try_for_each(|token| file(cx, token).map(|path| draft.issuers.push(path)))
+                trusted(cx, files, trusted_file, &mut draft.issuers)
             })),
             repeated(values("trusted_leaf_cert_file", "<file>…", |cx, draft, files| {
-                files.iter().try_for_each(|token| file(cx, token).map(|path| draft.leaves.push(path)))
+                trusted(cx, files, trusted_file, &mut draft.leaves)
             })),
-            not_yet_but("trusted_ca_cert", "write the certificate into a file, and `trust_pool file FILE`"),
-            not_yet_but(
-                "trusted_leaf_cert",
-                "write the certificate into a file, and `trusted_leaf_cert_file FILE`",
-            ),
+            repeated(values("trusted_ca_cert", "<base64>…", |cx, draft, certificates| {
+                trusted(cx, certificates, trusted_der, &mut draft.issuers)
+            })),
+            repeated(values("trusted_leaf_cert", "<base64>…", |cx, draft, certificates| {
+                trusted(cx, certificates, trusted_der, &mut draft.leaves)
+            })),
             not_yet("verifier"),
         ],
     )
@@ -169,8 +174,8 @@ pub(super) const CLIENT_AUTH: OptionTable<ClientAuthDraft> = OptionTable {
 #[derive(Debug, Default)]
 pub(super) struct ClientAuthDraft {
     mode: Option<ClientAuthMode>,
-    issuers: Vec<PathBuf>,
-    leaves: Vec<PathBuf>,
+    issuers: Vec<TrustedCertificate>,
+    leaves: Vec<TrustedCertificate>,
 }
 
 /// IANA's names of what rustls has; those of TLS 1.2 first.
@@ -427,31 +432,60 @@ fn trust_pool(
     option: &Directive,
 ) -> Result<(), Box<Problem>> {
     let Some((kind, files)) = option.args.split_first() else {
-        return Err(wrong_arguments(option, "trust_pool file <file>…"));
+        return Err(wrong_arguments(option, TRUST_POOL));
     };
-    if kind.text != "file" {
-        let message =
-            format!("`trust_pool {}` is a feature of Caddy that onehop does not have yet", kind.text);
-        return Err(Problem::error("not-yet", &kind.place, message).help("write `trust_pool file FILE`"));
-    }
-    let in_block = option.block.iter().flatten();
-    for inner in in_block.clone().filter(|inner| inner.name.text != "pem_file") {
-        return Err(Problem::error(
-            "unknown-option",
-            &inner.name.place,
-            format!("`trust_pool file` has no option `{}`", inner.name.text),
-        )
-        .help("there is `pem_file`"));
-    }
-    let files = files.iter().chain(in_block.flat_map(|inner| &inner.args));
+    let (name, read): (_, ReadTrusted) = match (kind.text.as_str(), files) {
+        ("file", _) => ("pem_file", trusted_file),
+        ("inline", []) => ("trust_der", trusted_der),
+        ("inline", _) => return Err(wrong_arguments(option, TRUST_POOL)),
+        (other, _) => {
+            let message = format!("`trust_pool {other}` is a feature of Caddy that onehop does not have yet");
+            return Err(Problem::error("not-yet", &kind.place, message).help("write `trust_pool file FILE`"));
+        }
+    };
     let before = draft.issuers.len();
-    for token in files {
-        draft.issuers.push(file(cx, token)?);
+    trusted(cx, files, read, &mut draft.issuers)?;
+    for inner in option.block.iter().flatten() {
+        if inner.name.text != name {
+            let message = format!("`trust_pool {}` has no option `{}`", kind.text, inner.name.text);
+            return Err(Problem::error("unknown-option", &inner.name.place, message)
+                .help(format!("there is `{name}`")));
+        }
+        trusted(cx, &inner.args, read, &mut draft.issuers)?;
     }
     if draft.issuers.len() == before {
-        return Err(wrong_arguments(option, "trust_pool file <file>…"));
+        return Err(wrong_arguments(option, TRUST_POOL));
     }
     Ok(())
+}
+
+const TRUST_POOL: &str = "trust_pool file <file>…, or trust_pool inline { trust_der <base64>… }";
+
+type ReadTrusted = fn(&Context<'_>, &Token) -> Result<TrustedCertificate, Box<Problem>>;
+
+fn trusted(
+    cx: &Context<'_>,
+    tokens: &[Token],
+    read: ReadTrusted,
+    into: &mut Vec<TrustedCertificate>,
+) -> Result<(), Box<Problem>> {
+    tokens.iter().try_for_each(|token| read(cx, token).map(|one| into.push(one)))
+}
+
+fn trusted_file(cx: &Context<'_>, token: &Token) -> Result<TrustedCertificate, Box<Problem>> {
+    file(cx, token).map(TrustedCertificate::File)
+}
+
+/// A certificate in the base64 of PEM, without its first and last line.
+fn trusted_der(cx: &Context<'_>, token: &Token) -> Result<TrustedCertificate, Box<Problem>> {
+    let text = fixed(cx.source, token, "a certificate in base64")?;
+    let decoded = base64::engine::general_purpose::STANDARD.decode(text.as_bytes());
+    // A certificate is a SEQUENCE (RFC 5280 section 4.1).
+    match decoded {
+        Ok(der) if der.first() == Some(&0x30) => Ok(TrustedCertificate::Der(der)),
+        _ => Err(Problem::error("client-auth", &token.place, "this is no certificate in base64")
+            .help("it is what stands between the lines BEGIN and END of a PEM file, without line ends")),
+    }
 }
 
 /// As in Caddy, a pool or certificates without a mode mean `require_and_verify`, and neither means nothing.

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::RequestError;
 use super::stream::{Stream, Wait};
+use crate::plan::Request;
 use crate::url::{Address, Endpoint, UrlError};
 
 impl Endpoint {
@@ -18,7 +19,7 @@ impl Endpoint {
             Endpoint::Unix(path) => {
                 let address = Address::Unix(path.clone());
                 // With a timeout: the connect of a Unix socket whose backlog is full waits for ever.
-                return match Stream::open(&address, &Wait::new(Instant::now(), timeout, &|| false)) {
+                return match Stream::open(&address, None, &Wait::new(Instant::now(), timeout, &|| false)) {
                     Ok(_) => Ok(address),
                     Err(RequestError::Connect(error)) => Err(self.unreachable(&plain(&error))),
                     Err(error) => Err(self.unreachable(&error.to_string())),
@@ -42,6 +43,26 @@ impl Endpoint {
 
     fn unreachable(&self, why: &str) -> UrlError {
         UrlError::Unreachable { endpoint: self.clone(), why: why.to_owned() }
+    }
+}
+
+impl Request {
+    /// Finds the address that its server accepts connections at, and, over TLS, whether it can be spoken with there: a
+    /// load whose first handshakes all fail has nothing to measure.
+    ///
+    /// # Errors
+    /// Where the name leads nowhere, nobody accepts, or the certificate is not trusted.
+    pub fn reach(&mut self, timeout: Duration) -> Result<(), UrlError> {
+        self.address = self.url.endpoint.reach(timeout)?;
+        let Some(tls) = &self.tls else { return Ok(()) };
+        let wait = Wait::new(Instant::now(), timeout, &|| false);
+        match Stream::open(&self.address, Some(tls), &wait) {
+            Ok(_) => Ok(()),
+            Err(RequestError::Tls(why)) => {
+                Err(UrlError::Handshake { endpoint: self.url.endpoint.clone(), why })
+            }
+            Err(error) => Err(self.url.endpoint.unreachable(&error.to_string())),
+        }
     }
 }
 

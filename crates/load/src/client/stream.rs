@@ -12,8 +12,11 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 
-use super::RequestError;
+use rustls::ClientConnection;
+
+use super::{READ_BYTES, RequestError};
 use crate::engine::open_socket;
+use crate::tls::Tls;
 use crate::url::Address;
 
 /// How often a wait looks whether it is broken off. People take a tenth of a second for at once.
@@ -30,8 +33,16 @@ pub(super) struct Wait<'a> {
     is_broken_off: &'a dyn Fn() -> bool,
 }
 
+/// A connection, encrypted where that is asked for.
 #[derive(Debug)]
-pub(super) enum Stream {
+pub(super) struct Stream {
+    socket: Socket,
+    tls: Option<Box<ClientConnection>>,
+    is_cut_off: bool,
+}
+
+#[derive(Debug)]
+enum Socket {
     Tcp(TcpStream),
     Unix(UnixStream),
 }
@@ -55,7 +66,89 @@ impl<'a> Wait<'a> {
 }
 
 impl Stream {
-    pub(super) fn open(address: &Address, wait: &Wait<'_>) -> Result<Stream, RequestError> {
+    /// Connects, and shakes hands where it is encrypted.
+    pub(super) fn open(
+        address: &Address,
+        tls: Option<&Tls>,
+        wait: &Wait<'_>,
+    ) -> Result<Stream, RequestError> {
+        let mut stream = Stream { socket: Socket::open(address, wait)?, tls: None, is_cut_off: false };
+        let Some(tls) = tls else { return Ok(stream) };
+        let mut session = tls.connection().map_err(|error| RequestError::Tls(tls.explain(&error)))?;
+        session.set_buffer_limit(None);
+        let mut records = vec![0; READ_BYTES];
+        while session.is_handshaking() {
+            stream.socket.send_records(&mut session, wait)?;
+            if !session.is_handshaking() {
+                break;
+            }
+            let count = stream.socket.read(&mut records, wait)?;
+            if count == 0 {
+                let why = "the server ended the connection within the handshake";
+                return Err(RequestError::Tls(why.to_owned()));
+            }
+            if let Err(error) = take_records(&mut session, records.get(..count).unwrap_or_default()) {
+                // The alert that says why.
+                stream.socket.send_records(&mut session, wait)?;
+                return Err(RequestError::Tls(tls.explain(&error)));
+            }
+        }
+        stream.socket.send_records(&mut session, wait)?;
+        stream.tls = Some(Box::new(session));
+        Ok(stream)
+    }
+
+    /// Whether the other side ended an encrypted connection without TLS's own end: nothing is whole with that (RFC 9112
+    /// section 9.8).
+    pub(super) fn is_cut_off(&self) -> bool {
+        self.is_cut_off
+    }
+
+    /// Reads once; 0 is the end, also that by a reset, after which nothing more comes.
+    pub(super) fn read(&mut self, buffer: &mut [u8], wait: &Wait<'_>) -> Result<usize, RequestError> {
+        let Some(session) = &mut self.tls else { return self.socket.read(buffer, wait) };
+        loop {
+            match session.reader().read(buffer) {
+                Ok(count) => return Ok(count),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(RequestError::Tls(error.to_string())),
+            }
+            // What is encrypted is never shorter than what it holds.
+            let mut records = vec![0; buffer.len().max(READ_BYTES)];
+            let count = self.socket.read(&mut records, wait)?;
+            if count == 0 {
+                self.is_cut_off = true;
+                return Ok(0);
+            }
+            take_records(session, records.get(..count).unwrap_or_default())
+                .map_err(|error| RequestError::Tls(error.to_string()))?;
+            self.socket.send_records(session, wait)?;
+        }
+    }
+
+    /// Writes all. A peer that takes no more is no error: an early answer may be there, and is read in any case.
+    pub(super) fn write(&mut self, bytes: &[u8], wait: &Wait<'_>) -> Result<(), RequestError> {
+        let Some(session) = &mut self.tls else { return self.socket.write(bytes, wait) };
+        session.writer().write_all(bytes).map_err(|error| RequestError::Tls(error.to_string()))?;
+        self.socket.send_records(session, wait)
+    }
+}
+
+/// Takes records that came; what they hold for HTTP is read afterwards.
+fn take_records(session: &mut ClientConnection, mut records: &[u8]) -> Result<(), rustls::Error> {
+    while !records.is_empty() {
+        let read =
+            session.read_tls(&mut records).map_err(|error| rustls::Error::General(error.to_string()))?;
+        session.process_new_packets()?;
+        if read == 0 {
+            break;
+        }
+    }
+    Ok(())
+}
+
+impl Socket {
+    fn open(address: &Address, wait: &Wait<'_>) -> Result<Socket, RequestError> {
         let timed_out = |error| match error {
             RequestError::TimedOut(timeouts) => RequestError::Connect(io::Error::new(
                 io::ErrorKind::TimedOut,
@@ -65,25 +158,33 @@ impl Stream {
         };
         let socket = connect(address, wait).map_err(timed_out)?;
         let stream = match address {
-            Address::Tcp(_) => Stream::Tcp(socket.into()),
-            Address::Unix(_) => Stream::Unix(socket.into()),
+            Address::Tcp(_) => Socket::Tcp(socket.into()),
+            Address::Unix(_) => Socket::Unix(socket.into()),
         };
         let blocks = match &stream {
-            Stream::Tcp(stream) => stream.set_nonblocking(false),
-            Stream::Unix(stream) => stream.set_nonblocking(false),
+            Socket::Tcp(stream) => stream.set_nonblocking(false),
+            Socket::Unix(stream) => stream.set_nonblocking(false),
         };
         blocks.map_err(RequestError::Connect)?;
         Ok(stream)
     }
 
-    /// Reads once; 0 is the end, also that by a reset, after which nothing more comes.
-    pub(super) fn read(&mut self, buffer: &mut [u8], wait: &Wait<'_>) -> Result<usize, RequestError> {
+    fn send_records(&mut self, session: &mut ClientConnection, wait: &Wait<'_>) -> Result<(), RequestError> {
+        let mut records = Vec::new();
+        while session.wants_write() {
+            // To memory.
+            session.write_tls(&mut records).map_err(|error| RequestError::Tls(error.to_string()))?;
+        }
+        self.write(&records, wait)
+    }
+
+    fn read(&mut self, buffer: &mut [u8], wait: &Wait<'_>) -> Result<usize, RequestError> {
         loop {
             let timeouts = Some(wait.next()?);
             // Only zero could be refused here.
             let read = match self {
-                Stream::Tcp(stream) => stream.set_read_timeout(timeouts).and_then(|()| stream.read(buffer)),
-                Stream::Unix(stream) => stream.set_read_timeout(timeouts).and_then(|()| stream.read(buffer)),
+                Socket::Tcp(stream) => stream.set_read_timeout(timeouts).and_then(|()| stream.read(buffer)),
+                Socket::Unix(stream) => stream.set_read_timeout(timeouts).and_then(|()| stream.read(buffer)),
             };
             match read {
                 Ok(count) => return Ok(count),
@@ -93,13 +194,12 @@ impl Stream {
         }
     }
 
-    /// Writes all. A peer that takes no more is no error: an early answer may be there, and is read in any case.
-    pub(super) fn write(&mut self, mut bytes: &[u8], wait: &Wait<'_>) -> Result<(), RequestError> {
+    fn write(&mut self, mut bytes: &[u8], wait: &Wait<'_>) -> Result<(), RequestError> {
         while !bytes.is_empty() {
             let timeouts = Some(wait.next()?);
             let written = match self {
-                Stream::Tcp(stream) => stream.set_write_timeout(timeouts).and_then(|()| stream.write(bytes)),
-                Stream::Unix(stream) => stream.set_write_timeout(timeouts).and_then(|()| stream.write(bytes)),
+                Socket::Tcp(stream) => stream.set_write_timeout(timeouts).and_then(|()| stream.write(bytes)),
+                Socket::Unix(stream) => stream.set_write_timeout(timeouts).and_then(|()| stream.write(bytes)),
             };
             match written {
                 Ok(0) => return Ok(()),

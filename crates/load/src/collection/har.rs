@@ -11,7 +11,7 @@ use super::notes::Notes;
 use super::problem::{Problem, printable};
 use super::{Collection, check, encode, nowhere};
 use crate::plan::{Expect, Request};
-use crate::url::{Url, UrlError};
+use crate::url::Url;
 
 /// Only what is read; recorded answers may be many times as large and are passed over.
 #[derive(Debug, Deserialize)]
@@ -80,7 +80,6 @@ pub(super) fn read(text: &str) -> Result<Collection, Problem> {
     let har: Har = serde_json::from_str(text).map_err(|error| of_json(&error))?;
     let mut requests = Vec::new();
     let mut notes = Notes::default();
-    let mut https = 0_usize;
     for (index, entry) in har.log.entries.into_iter().enumerate() {
         let place = format!("/log/entries/{index}");
         let status = entry.response.map_or(0.0, |response| response.status);
@@ -91,10 +90,6 @@ pub(super) fn read(text: &str) -> Result<Collection, Problem> {
         }
         let url = match Url::parse(&encode::url(&entry.request.url)) {
             Ok(url) => url,
-            Err(UrlError::Https { .. }) => {
-                https += 1;
-                continue;
-            }
             Err(_) if is_local(&entry.request.url) => {
                 notes.push("what the browser had itself (data:, blob:, extensions) is left out");
                 continue;
@@ -112,11 +107,10 @@ pub(super) fn read(text: &str) -> Result<Collection, Problem> {
         requests.push(request);
     }
     if requests.is_empty() {
-        return Err(nothing(https));
-    }
-    if https > 0 {
-        notes.push(&format!(
-            "https is not spoken yet: what was recorded over it is left out (requests: {https})"
+        return Err(Problem::at(
+            "/log/entries",
+            "no request over http or https is in it",
+            "Record again, and export with content.",
         ));
     }
     let title = har.log.pages.into_iter().find_map(|page| page.title);
@@ -124,17 +118,6 @@ pub(super) fn read(text: &str) -> Result<Collection, Problem> {
     let name = title.filter(|title| !title.contains("://")).unwrap_or_default();
     let name = printable(&name);
     Ok(Collection { name, requests, notes: notes.into_lines(), varying: Default::default() })
-}
-
-fn nothing(https: usize) -> Problem {
-    if https > 0 {
-        return Problem::at(
-            "/log/entries",
-            format!("all that it holds is https, which is not spoken yet (requests: {https})"),
-            "Record the server's http address, behind what speaks TLS for it.",
-        );
-    }
-    Problem::at("/log/entries", "no request over http is in it", "Record again, and export with content.")
 }
 
 fn request(request: HarRequest, url: Url, expect: Expect, notes: &mut Notes) -> Request {
@@ -167,7 +150,7 @@ fn request(request: HarRequest, url: Url, expect: Expect, notes: &mut Notes) -> 
     if body.is_none() && is_sent {
         notes.push(&format!("`{name}`: the body was not recorded, it is asked without"));
     }
-    Request { name, url, address: nowhere(), method, fields, body, weight: 1, expect }
+    Request { name, url, address: nowhere(), tls: None, method, fields, body, weight: 1, expect }
 }
 
 /// The text as it was sent; of parameters alone, the form that they were.

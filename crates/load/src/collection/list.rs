@@ -48,6 +48,7 @@ fn request(line: &str, variables: &mut Variables) -> Result<Request, Problem> {
         name: if words.len() == 1 { url.to_owned() } else { format!("{method} {url}") },
         url: parsed,
         address: nowhere(),
+        tls: None,
         method: method.to_owned(),
         fields: Vec::new(),
         body: None,

@@ -26,7 +26,8 @@ use std::time::Duration;
 
 use crate::latency::Latencies;
 use crate::plan::Request;
-use crate::url::{Address, Endpoint, UrlError};
+use crate::tls;
+use crate::url::{Address, Endpoint, Scheme, UrlError};
 pub use problem::CollectionError;
 use problem::Problem;
 pub use run::run;
@@ -125,17 +126,18 @@ pub fn read_bytes(
 /// Finds the address of each request; each server is looked for once.
 ///
 /// # Errors
-/// Where a server's name leads nowhere or nobody accepts.
-pub fn reach(collection: &mut Collection, timeouts: Duration) -> Result<(), UrlError> {
-    let mut found: BTreeMap<Endpoint, Address> = BTreeMap::new();
+/// Where a server's name leads nowhere, nobody accepts, or TLS fails.
+pub fn reach(collection: &mut Collection, tls: &tls::Client, timeouts: Duration) -> Result<(), UrlError> {
+    let mut found: BTreeMap<(Endpoint, Scheme), Address> = BTreeMap::new();
     for request in &mut collection.requests {
-        if let Some(address) = found.get(&request.url.endpoint) {
+        request.tls = tls.of(&request.url)?;
+        let server = (request.url.endpoint.clone(), request.url.scheme);
+        if let Some(address) = found.get(&server) {
             request.address = address.clone();
             continue;
         }
-        let address = request.url.endpoint.reach(timeouts)?;
-        found.insert(request.url.endpoint.clone(), address.clone());
-        request.address = address;
+        request.reach(timeouts)?;
+        found.insert(server, request.address.clone());
     }
     Ok(())
 }

@@ -8,6 +8,7 @@ use super::{Mark, Metric, Row, Sample, Settings, Source, Target, table};
 use crate::caveat::{Caveat, CaveatCode};
 use crate::outcome::Tally;
 use crate::statistics::PAIRS_MIN;
+use crate::tls;
 
 /// Rounds below which an interval is so wide that only large differences are found.
 const ROUNDS_FEW: usize = 5;
@@ -24,6 +25,7 @@ pub(super) fn of(targets: &[Target], settings: &Settings, samples: &[Sample], ro
             Settings::default().rounds
         )));
     }
+    caveats.extend(tls::caveat(targets.iter().flat_map(|target| &target.requests)));
     caveats.extend(of_running(targets));
     for (place, target) in targets.iter().enumerate() {
         let own: Vec<&Sample> = samples.iter().filter(|sample| sample.target == place).collect();
@@ -241,6 +243,7 @@ mod tests {
             name: "page".to_owned(),
             url: Url::parse("http://localhost:8080/").unwrap(),
             address: Address::Tcp("127.0.0.1:8080".parse().unwrap()),
+            tls: None,
             method: "GET".to_owned(),
             fields: Vec::new(),
             body: None,

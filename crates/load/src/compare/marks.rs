@@ -89,6 +89,7 @@ fn void(run: &Run) -> Option<String> {
     }
     for (count, cause) in [
         (failures.connect, "without a connection"),
+        (failures.tls, "without a TLS handshake"),
         (failures.closed, "closed without an answer"),
         (failures.truncated, "broken off"),
         (failures.malformed, "answered by no HTTP"),

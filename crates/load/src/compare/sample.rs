@@ -37,6 +37,7 @@ pub(super) fn run(good: u64, micros: u64) -> Run {
         slice_length: Duration::from_millis(100),
         stalls: Vec::new(),
         omitted: None,
+        handshakes: crate::tls::Handshakes::default(),
         generator: Generator::default(),
         end: End::Time,
     }

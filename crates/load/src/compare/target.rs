@@ -272,6 +272,7 @@ mod tests {
             name: "page".to_owned(),
             url: Url::parse(url).unwrap(),
             address: Address::Tcp(address.parse().unwrap()),
+            tls: None,
             method: "GET".to_owned(),
             fields: vec![("host".to_owned(), "example.com:0".to_owned())],
             body: None,

@@ -1,6 +1,6 @@
 //! One connection of the load: the request that is on its way, and the answer as far as it has come.
 //!
-//! Owns the reading of answers from bytes. Knows no clock and makes no system call but closing. Takes no part of an
+//! Owns the reading of answers from bytes. Knows no clock and makes no system call but to close. Takes no part of an
 //! answer for the whole, and no byte that was not asked for.
 
 use std::ops::Range;
@@ -8,6 +8,7 @@ use std::os::fd::OwnedFd;
 
 use onehop_http1::{AnswerBody, AnswerRead, BodyRead, ClientCodec, ResponseHead};
 
+use super::encryption::Encryption;
 use super::request::PreparedRequest;
 use crate::client::CODEC_LIMITS;
 
@@ -20,6 +21,8 @@ pub(super) enum Stage {
     Resting,
     /// It has a request, and the socket is not connected yet.
     Connecting,
+    /// The socket is connected, and TLS is agreed on.
+    Handshaking,
     /// A part of the request is out.
     Sending,
     /// The answer is waited for.
@@ -31,6 +34,8 @@ pub(super) enum Stage {
 pub(super) struct Connection {
     /// The socket, while there is one.
     pub socket: Option<OwnedFd>,
+    /// How it is encrypted; `None` in the clear.
+    pub tls: Option<Box<Encryption>>,
     /// Where the socket leads.
     pub address: usize,
     /// Sockets that this place had: events of an earlier one are nobody's.
@@ -89,6 +94,7 @@ impl Connection {
     pub(super) fn new(cycle: usize) -> Connection {
         Connection {
             socket: None,
+            tls: None,
             address: 0,
             generation: 0,
             stage: Stage::Free,
@@ -112,12 +118,13 @@ impl Connection {
 
     /// Whether a request is on its way.
     pub(super) fn is_busy(&self) -> bool {
-        matches!(self.stage, Stage::Connecting | Stage::Sending | Stage::Waiting)
+        matches!(self.stage, Stage::Connecting | Stage::Handshaking | Stage::Sending | Stage::Waiting)
     }
 
     /// Takes a socket.
-    pub(super) fn opened(&mut self, socket: OwnedFd, address: usize) {
+    pub(super) fn opened(&mut self, socket: OwnedFd, tls: Option<Box<Encryption>>, address: usize) {
         self.socket = Some(socket);
+        self.tls = tls;
         self.address = address;
         self.responses = 0;
         self.codec = ClientCodec::new(CODEC_LIMITS);
@@ -126,6 +133,9 @@ impl Connection {
 
     /// Closes the socket, where there is one.
     pub(super) fn close(&mut self) {
+        if let (Some(mut tls), Some(socket)) = (self.tls.take(), &self.socket) {
+            tls.end(socket);
+        }
         self.socket = None;
         self.generation = self.generation.wrapping_add(1);
         self.held = Vec::new();

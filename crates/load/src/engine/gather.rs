@@ -12,6 +12,7 @@ use super::verdict::{self, Load};
 use crate::latency::Latencies;
 use crate::outcome::{End, Generator, Run, Tally};
 use crate::plan::{Pace, Plan};
+use crate::tls::Handshakes;
 
 /// Puts everything together.
 pub(super) fn gather(
@@ -52,6 +53,10 @@ pub(super) fn gather(
         Pace::Open { .. } => None,
     };
     let generator = generator(plan, seen, &total, elapsed, !stalls.is_empty());
+    let mut handshakes = Handshakes::default();
+    for thread in seen {
+        handshakes.merge(&thread.handshakes);
+    }
     Run {
         begun,
         elapsed,
@@ -62,6 +67,7 @@ pub(super) fn gather(
         slice_length,
         stalls,
         omitted,
+        handshakes,
         generator,
         end,
     }

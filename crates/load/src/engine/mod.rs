@@ -1,7 +1,7 @@
 //! The load: many connections, few threads, and a note of everything that came.
 //!
 //! Owns the threads of a run and what becomes of their notes. In the order of a request: `schedule.rs` and
-//! `order.rs` say when and what is asked, `thread.rs` and `thread/exchange.rs` ask, `connection.rs` reads the answer, `record.rs` notes it;
+//! `order.rs` say when and what is asked, `thread.rs` and `thread/exchange.rs` ask, `connection.rs` reads the answer (`encryption.rs` and `thread/encrypted.rs` between where it is https), `record.rs` notes it;
 //! `series.rs` and `verdict.rs` put the notes of all threads together. Never counts what it did not see whole,
 //! and never spins: a load that takes the server's core measures itself.
 
@@ -15,12 +15,11 @@ use crate::client::UnsendableRequest;
 use crate::outcome::Run;
 use crate::plan::{Pace, Plan};
 use crate::progress::Observer;
-use crate::url::Address;
 
 pub(crate) use descriptors::make_room_early;
 use limits::PIECES_WAITING_MAX;
 use record::{Piece, Record, Times};
-use request::PreparedRequest;
+use request::{Destination, PreparedRequest};
 use schedule::Schedule;
 use series::Cut;
 use thread::{Orders, Seen, Shared, Thread, Work, nanoseconds};
@@ -31,6 +30,7 @@ pub(crate) use socket::open as open_socket;
 
 mod connection;
 mod descriptors;
+mod encryption;
 mod gather;
 mod limits;
 mod processor;
@@ -103,7 +103,7 @@ pub enum LoadError {
 /// Where the load cannot even begin. Servers that fail are no error here: they are what was measured.
 pub fn run(plan: &Plan, observer: &mut dyn Observer) -> Result<Run, LoadError> {
     check(plan)?;
-    let (requests, addresses) = request::prepare(plan)?;
+    let (requests, destinations) = request::prepare(plan)?;
     let connections = plan.pace.connections();
     let threads = plan.threads.clamp(1, connections);
     descriptors::make_room(connections, threads)?;
@@ -121,7 +121,7 @@ pub fn run(plan: &Plan, observer: &mut dyn Observer) -> Result<Run, LoadError> {
     let (pieces, received) = sync_channel(PIECES_WAITING_MAX.saturating_mul(threads));
     scope(|scope| {
         let mut spawner =
-            Spawner { plan, requests: &requests, addresses: &addresses, shared: &shared, threads, cut };
+            Spawner { plan, requests: &requests, destinations: &destinations, shared: &shared, threads, cut };
         let started: Vec<Started<'_>> = (0..threads)
             .map(|thread| spawner.start(scope, thread, pieces.clone()))
             .collect::<Result<_, _>>()?;
@@ -180,7 +180,7 @@ fn died() -> LoadError {
 struct Spawner<'a> {
     plan: &'a Plan,
     requests: &'a [PreparedRequest],
-    addresses: &'a [Address],
+    destinations: &'a [Destination],
     shared: &'a Shared,
     threads: usize,
     cut: Cut,
@@ -232,7 +232,7 @@ impl<'a> Spawner<'a> {
 
     fn orders(&self, thread: usize) -> Orders<'a> {
         let plan = self.plan;
-        let cycle_of = assign(plan, self.requests, self.addresses.len());
+        let cycle_of = assign(plan, self.requests, self.destinations.len());
         let mine = |place: &usize| place % self.threads == thread;
         let connections: Vec<usize> =
             (0..cycle_of.len()).filter(mine).filter_map(|place| cycle_of.get(place).copied()).collect();
@@ -242,7 +242,7 @@ impl<'a> Spawner<'a> {
         let all: Vec<(usize, u32)> =
             requests().map(|(request, (_, asked))| (request, asked.weight)).collect();
         let mut cycles: Vec<Cycle> = vec![Cycle::new(&all, start)];
-        for address in 0..self.addresses.len() {
+        for address in 0..self.destinations.len() {
             let here = requests().filter(|(_, (request, _))| request.address == address);
             let here: Vec<(usize, u32)> = here.map(|(request, (_, asked))| (request, asked.weight)).collect();
             cycles.push(Cycle::new(&here, start));
@@ -256,7 +256,7 @@ impl<'a> Spawner<'a> {
         Orders {
             shared: self.shared,
             requests: self.requests,
-            addresses: self.addresses,
+            destinations: self.destinations,
             timeouts: plan.timeouts,
             reuse: plan.reuse,
             measured_from: nanoseconds(plan.warm_up),

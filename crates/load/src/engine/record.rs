@@ -49,6 +49,7 @@ pub(super) struct Quiet {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Failure {
     Connect,
+    Tls,
     Closed,
     Truncated,
     Malformed,
@@ -274,6 +275,7 @@ impl Record {
 fn counter(failures: &mut Failures, failure: Failure) -> &mut u64 {
     match failure {
         Failure::Connect => &mut failures.connect,
+        Failure::Tls => &mut failures.tls,
         Failure::Closed => &mut failures.closed,
         Failure::Truncated => &mut failures.truncated,
         Failure::Malformed => &mut failures.malformed,

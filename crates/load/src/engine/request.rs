@@ -8,14 +8,23 @@ use onehop_http1::{AskHead, BodyLength, ClientCodec, Refusal};
 use super::LoadError;
 use crate::client::CODEC_LIMITS;
 use crate::plan::{Expect, Plan, Request, Reuse};
+use crate::tls::Tls;
 use crate::url::Address;
+
+/// A server that connections are made to.
+#[derive(Debug)]
+pub(super) struct Destination {
+    pub address: Address,
+    /// With the sessions of this load.
+    pub tls: Option<Tls>,
+}
 
 /// One of the plan's requests, ready to be sent.
 #[derive(Debug)]
 pub(super) struct PreparedRequest {
     /// Head and body.
     pub bytes: Vec<u8>,
-    /// Its place among the addresses.
+    /// Its place among the destinations.
     pub address: usize,
     /// What counts as success.
     pub expect: Expect,
@@ -45,15 +54,16 @@ impl PreparedRequest {
     }
 }
 
-/// All requests of a plan, and the addresses that they go to, each once.
-pub(super) fn prepare(plan: &Plan) -> Result<(Vec<PreparedRequest>, Vec<Address>), LoadError> {
-    let mut addresses: Vec<Address> = Vec::new();
+/// All requests of a plan, and the destinations that they go to, each once.
+pub(super) fn prepare(plan: &Plan) -> Result<(Vec<PreparedRequest>, Vec<Destination>), LoadError> {
+    let mut found: Vec<(&Address, &Option<Tls>)> = Vec::new();
     let mut requests = Vec::with_capacity(plan.requests.len());
     for request in &plan.requests {
-        let known = addresses.iter().position(|address| *address == request.address);
+        let to = (&request.address, &request.tls);
+        let known = found.iter().position(|other| *other == to);
         let address = known.unwrap_or_else(|| {
-            addresses.push(request.address.clone());
-            addresses.len() - 1
+            found.push(to);
+            found.len() - 1
         });
         let bytes = serialise(request, plan)?;
         requests.push(PreparedRequest {
@@ -64,7 +74,11 @@ pub(super) fn prepare(plan: &Plan) -> Result<(Vec<PreparedRequest>, Vec<Address>
             body: request.body_length(),
         });
     }
-    Ok((requests, addresses))
+    let destination = |(address, tls): (&Address, &Option<Tls>)| Destination {
+        address: address.clone(),
+        tls: tls.as_ref().map(Tls::of_a_load),
+    };
+    Ok((requests, found.into_iter().map(destination).collect()))
 }
 
 fn serialise(request: &Request, plan: &Plan) -> Result<Vec<u8>, LoadError> {

@@ -22,13 +22,14 @@ use super::limits::{
 };
 use super::processor::Processor;
 use super::record::{Failure, Notes, Past, Record};
-use super::request::PreparedRequest;
+use super::request::{Destination, PreparedRequest};
 use super::schedule::Schedule;
 use super::turns::Cycle;
 use crate::latency::Latencies;
 use crate::plan::{Reuse, Timeouts};
-use crate::url::Address;
+use crate::tls::Handshakes;
 
+mod encrypted;
 mod exchange;
 
 /// What all threads of a run see.
@@ -51,7 +52,7 @@ pub(super) struct Shared {
 pub(super) struct Orders<'a> {
     pub shared: &'a Shared,
     pub requests: &'a [PreparedRequest],
-    pub addresses: &'a [Address],
+    pub destinations: &'a [Destination],
     pub timeouts: Timeouts,
     pub reuse: Reuse,
     pub measured_from: u64,
@@ -77,6 +78,7 @@ pub(super) struct Seen {
     /// Arrivals that had to wait for a connection.
     pub waited: u64,
     pub connections_opened: u64,
+    pub handshakes: Handshakes,
     /// Connections that this system refused to open, each time that it was tried.
     pub refused: u64,
     /// CPU time and time in the run queue, and the time in which that was.
@@ -92,6 +94,8 @@ pub(super) struct Thread<'a> {
     connections: Vec<Connection>,
     record: Record,
     buffer: Vec<u8>,
+    /// What of a read was encrypted. It grows once there is such a connection.
+    plain: Vec<u8>,
     buffers: ReadBuffers,
     /// For each request its last answer's head.
     cached_head: Vec<CachedHead>,
@@ -121,6 +125,7 @@ pub(super) struct Thread<'a> {
     lateness: Latencies,
     waited: u64,
     connections_opened: u64,
+    handshakes: Handshakes,
     refused: u64,
 }
 
@@ -130,7 +135,7 @@ impl<'a> Thread<'a> {
         let count = orders.connections.len();
         let connections = orders.connections.iter().map(|cycle| Connection::new(*cycle)).collect();
         let is_open = matches!(orders.work, Work::Open { .. });
-        let addresses = orders.addresses.len();
+        let addresses = orders.destinations.len();
         let cached_head = orders.requests.iter().map(|_| CachedHead::default()).collect();
         // The first one stands last, where places are taken from.
         let places: Vec<usize> = (0..count).rev().collect();
@@ -141,6 +146,7 @@ impl<'a> Thread<'a> {
             connections,
             record,
             buffer: vec![0; READ_BYTES],
+            plain: Vec::new(),
             buffers: ReadBuffers::new(),
             cached_head,
             timers: BinaryHeap::new(),
@@ -157,6 +163,7 @@ impl<'a> Thread<'a> {
             lateness: Latencies::new(),
             waited: 0,
             connections_opened: 0,
+            handshakes: Handshakes::default(),
             refused: 0,
         })
     }
@@ -196,6 +203,7 @@ impl<'a> Thread<'a> {
             lateness: self.lateness,
             waited: self.waited,
             connections_opened: self.connections_opened,
+            handshakes: self.handshakes,
             refused: self.refused,
             processor,
         }
@@ -401,6 +409,7 @@ impl<'a> Thread<'a> {
                     );
                 }
                 Stage::Connecting => self.failed(place, Failure::Connect, "no connection in time"),
+                Stage::Handshaking => self.failed(place, Failure::Tls, "no TLS handshake in time"),
                 _ => self.failed(place, Failure::TimedOut, "no whole answer in time"),
             }
         }

@@ -125,7 +125,7 @@ fn not_done(option: char) -> ForeignError {
     let why = match option {
         'B' => "-B: the own address is left to the system; leave it out",
         'P' | 'X' => "-X and -P: requests through a proxy are not made; name the proxy itself as the URL",
-        _ => "-Z, -f and -E: https is not spoken yet; measure the server's http address behind it",
+        _ => "-Z, -f and -E: suites, versions and certificates of the client are not chosen; leave it out",
     };
     Tool::Ab.wrong(why)
 }
@@ -165,7 +165,7 @@ mod tests {
         for (line, part) in [
             ("-X proxy:3128 http://a/", "proxy"),
             ("-n 1 -c 2 http://a/", "more connections"),
-            ("-E cert.pem http://a/", "https"),
+            ("-E cert.pem http://a/", "certificates"),
             ("-n 0 http://a/", "-n 0"),
             ("-O http://a/", "no option -O"),
             ("-n 10", "URL is missing"),

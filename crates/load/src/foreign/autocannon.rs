@@ -161,7 +161,7 @@ fn not_done(option: char) -> ForeignError {
             "-E: bodies are not compared; statuses are checked, and an answer that was cut off never counts"
         }
         HAR => "--har: requests in order are `onehop bench collection FILE.har`",
-        _ => "https is not spoken yet; measure the server's http address behind it",
+        _ => "the name of the server and certificates of the client are not chosen; leave it out",
     };
     Tool::Autocannon.wrong(why)
 }

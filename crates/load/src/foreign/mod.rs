@@ -95,20 +95,12 @@ pub struct ForeignError {
 /// # Errors
 /// For what the tool itself would refuse, and for what is not done here, with what to do instead.
 pub fn read(tool: Tool, words: &[String], port: Option<u16>) -> Result<Options, ForeignError> {
-    let asked = match tool {
+    match tool {
         Tool::Wrk => wrk::read(words),
         Tool::Ab => ab::read(words),
         Tool::Autocannon => autocannon::read(words, port),
         Tool::Oha | Tool::Hey | Tool::K6 => table::read(tool, words),
-    }?;
-    for url in &asked.urls {
-        if url.to_ascii_lowercase().starts_with("https://") {
-            return Err(tool.wrong(format!(
-                "{url} is https, which is not spoken yet: measure the server's http address behind it"
-            )));
-        }
     }
-    Ok(asked)
 }
 
 impl Tool {

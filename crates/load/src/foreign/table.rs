@@ -70,7 +70,7 @@ const fn flag(
 const HTTP_2: &str = "only HTTP/1.1 is spoken; leave it out to measure that";
 const PROXY: &str = "proxies are not asked; measure the proxy itself by its URL";
 const REDIRECTS: &str = "redirects are not followed: name the URL that they lead to";
-const TLS: &str = "https is not spoken yet; measure the server's http address behind it";
+const TLS: &str = "certificates of clients are not shown; leave it out";
 const STEPS: &str = "steps are `onehop bench -c 1,8,64 URL` (connections) and `onehop bench -r 100..1000 URL` (requests per second)";
 
 const FLAGS: &[Flag] = &[
@@ -96,7 +96,7 @@ const FLAGS: &[Flag] = &[
     flag(&[Oha], Some('j'), &["json"], M::Json),
     flag(&[Oha], None, &["output-format"], M::Format),
     flag(&[Oha], None, &["no-tui"], M::Quiet),
-    flag(&[Oha], None, &["latency-correction", "disable-color", "insecure", "ipv4", "ipv6"], M::Nothing),
+    flag(&[Oha], None, &["latency-correction", "disable-color", "ipv4", "ipv6"], M::Nothing),
     flag(&[Oha], Some('w'), &["wait-ongoing-requests-after-deadline"], M::Nothing),
     flag(&[Oha], None, &["fps", "stats-success-breakdown"], M::NothingOfValue),
     flag(&[Oha], Some('p'), &["http2-parallel"], M::Refused(true, HTTP_2)),
@@ -105,7 +105,7 @@ const FLAGS: &[Flag] = &[
     flag(&[Hey], None, &["h2"], M::Refused(false, HTTP_2)),
     flag(&[Oha, Hey], Some('x'), &["proxy"], M::Refused(true, PROXY)),
     flag(&[Oha], Some('r'), &["redirect"], M::Refused(true, REDIRECTS)),
-    flag(&[Oha], None, &["cacert", "cert", "key"], M::Refused(true, TLS)),
+    flag(&[Oha], None, &["cert", "key"], M::Refused(true, TLS)),
     flag(
         &[Oha],
         None,
@@ -349,7 +349,7 @@ mod tests {
             (Oha, "--http2 http://a/", "HTTP/1.1"),
             (Oha, "-x http://p http://a/", "proxies"),
             (Oha, "--urls-from-file list.txt", "collection"),
-            (Oha, "https://a/", "https"),
+            (Oha, "--cert a.pem https://a/", "certificates"),
             (Hey, "-h2 http://a/", "HTTP/1.1"),
             (Hey, "-o csv http://a/", "--json FILE"),
             (Hey, "-y http://a/", "no option -y"),

@@ -96,7 +96,6 @@ mod tests {
             ("http://a/ http://b/", "too much"),
             ("-x http://a/", "no option -x"),
             ("--fast http://a/", "no option --fast"),
-            ("https://localhost/", "https"),
             ("-d 0 http://a/", "-d 0"),
         ] {
             let error = refused(Tool::Wrk, line);

@@ -50,6 +50,7 @@ pub(crate) fn request(path: &str, port: u16) -> Request {
         name: path.to_owned(),
         url: Url::parse(&format!("http://{address}{path}")).unwrap(),
         address: Address::Tcp(address),
+        tls: None,
         method: "GET".to_owned(),
         fields: Vec::new(),
         body: None,

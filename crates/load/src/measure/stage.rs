@@ -167,6 +167,7 @@ fn any_answer(port: u16) -> Request {
         name: "/".to_owned(),
         url: Url::of(address),
         address: Address::Tcp(address),
+        tls: None,
         method: "GET".to_owned(),
         fields: Vec::new(),
         body: None,

@@ -159,6 +159,7 @@ pub(crate) fn failures(runs: &[Run]) -> String {
 pub(crate) fn failure_list(failures: &Failures) -> Vec<String> {
     let causes = [
         (failures.connect, "without a connection"),
+        (failures.tls, "without a TLS handshake"),
         (failures.closed, "closed before the answer"),
         (failures.truncated, "cut off within the answer"),
         (failures.malformed, "answered with what is no HTTP"),

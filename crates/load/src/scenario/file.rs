@@ -11,6 +11,7 @@ use serde::{Deserialize, Deserializer, de};
 use super::ScenarioError;
 use crate::compare::{Metric, Settings};
 use crate::quantity;
+use crate::tls::{Curve, Sessions};
 
 /// More cases, servers or requests are a mistake: each is measured in every round.
 const ENTRIES_MAX: usize = 100;
@@ -87,6 +88,14 @@ pub struct Server {
     /// Names of the servers behind it.
     #[serde(default)]
     pub behind: Vec<String>,
+    /// It is asked over TLS, as localhost.
+    #[serde(default)]
+    pub https: bool,
+    /// The certificates to trust in place of the system's, relative to the scenario.
+    pub cacert: Option<String>,
+    /// Its certificate is not verified.
+    #[serde(default)]
+    pub insecure: bool,
 }
 
 /// A server behind others.
@@ -124,6 +133,12 @@ pub struct Case {
     /// A connection for each request.
     #[serde(default)]
     pub new_connections: bool,
+    /// Whether handshakes of TLS may be resumed.
+    #[serde(default, deserialize_with = "sessions")]
+    pub tls_sessions: Sessions,
+    /// The key exchange groups that are offered, the preferred one first; the library's, where none is named.
+    #[serde(default, deserialize_with = "curves")]
+    pub tls_curves: Vec<Curve>,
     /// Variables of all servers in this case, beside their own.
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
@@ -252,6 +267,12 @@ impl File {
             if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
                 return Err(format!("server `{}` has two files called `{}`", server.name, pair[0]));
             }
+            if !server.https && (server.cacert.is_some() || server.insecure) {
+                return Err(format!(
+                    "server `{}` is asked over http: say `https = true`, or leave `cacert` and `insecure` out",
+                    server.name
+                ));
+            }
             for name in &server.behind {
                 known("server behind", name, &behind, &format!("server `{}`", server.name))?;
             }
@@ -379,6 +400,15 @@ fn some_span<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Durati
 
 fn some_duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
     duration(deserializer).map(Some)
+}
+
+fn sessions<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Sessions, D::Error> {
+    Sessions::parse(&String::deserialize(deserializer)?).map_err(de::Error::custom)
+}
+
+fn curves<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Curve>, D::Error> {
+    let names = Vec::<String>::deserialize(deserializer)?;
+    names.iter().map(|name| Curve::parse(name)).collect::<Result<_, _>>().map_err(de::Error::custom)
 }
 
 fn metric<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Figure, D::Error> {

@@ -18,6 +18,7 @@ use crate::plan::{Arrivals, Expect, Pace, Phase, Request, Reuse, Spacing};
 use crate::progress::Observer;
 use crate::shell_words;
 use crate::statistics;
+use crate::tls;
 use crate::url::{Address, Url};
 
 mod bounds;
@@ -226,7 +227,15 @@ impl Scenario {
             encoding: case.encoding.clone(),
             is_conditional: case.conditional,
         };
-        let requests = case.requests.iter().map(|written| self.request(written)).collect::<Result<_, _>>()?;
+        let tls = tls::Client::new(tls::Settings {
+            cacert: server.cacert.as_ref().map(|file| self.folder.join(file)),
+            is_insecure: server.insecure,
+            sessions: case.tls_sessions,
+            curves: case.tls_curves.clone(),
+        });
+        let site = if server.https { "https://localhost:0" } else { "http://127.0.0.1:0" };
+        let request = |written| self.request(site, written, &tls);
+        let requests = case.requests.iter().map(request).collect::<Result<_, _>>()?;
         Ok(Target { name: server.name.clone(), source: Source::Staged(stage), requests, check })
     }
 
@@ -255,13 +264,20 @@ impl Scenario {
         })
     }
 
-    fn request(&self, written: &file::CaseRequest) -> Result<Request, ScenarioError> {
+    fn request(
+        &self,
+        site: &str,
+        written: &file::CaseRequest,
+        tls: &tls::Client,
+    ) -> Result<Request, ScenarioError> {
         let usual = if written.body.is_some() { "POST" } else { "GET" };
         let method = written.method.clone().unwrap_or_else(|| usual.to_owned());
-        let url = Url::parse(&format!("http://127.0.0.1:0{}", written.path));
+        let url =
+            Url::parse(&format!("{site}{}", written.path)).map_err(|error| self.wrong(error.to_string()))?;
         let request = Request {
             name: format!("{method} {}", written.path),
-            url: url.map_err(|error| self.wrong(error.to_string()))?,
+            tls: tls.of(&url).map_err(|error| self.wrong(error.to_string()))?,
+            url,
             address: Address::Tcp(([127, 0, 0, 1], 0).into()),
             method,
             fields: written.headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),

@@ -160,11 +160,13 @@ fn read(address: SocketAddr, path: &str) -> Result<String, String> {
     let request = Request {
         name: path.to_owned(),
         url: Url {
+            scheme: crate::url::Scheme::Http,
             endpoint: Endpoint::Tcp { host: address.ip().to_string(), port: address.port() },
             authority: address.to_string(),
             path: path.to_owned(),
         },
         address: Address::Tcp(address),
+        tls: None,
         method: "GET".to_owned(),
         fields: Vec::new(),
         body: None,

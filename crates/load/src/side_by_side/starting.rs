@@ -72,11 +72,13 @@ pub(super) fn anything(port: u16, path: &str) -> Request {
     Request {
         name: path.to_owned(),
         url: Url {
+            scheme: crate::url::Scheme::Http,
             endpoint: Endpoint::Tcp { host: address.ip().to_string(), port },
             authority: format!("localhost:{port}"),
             path: path.to_owned(),
         },
         address: Address::Tcp(address),
+        tls: None,
         method: "GET".to_owned(),
         fields: Vec::new(),
         body: None,

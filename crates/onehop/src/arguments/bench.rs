@@ -10,6 +10,7 @@ use clap::{Args, Parser, Subcommand};
 use onehop_load::compare::Settings;
 use onehop_load::plan::{Expect, Spacing};
 use onehop_load::quantity::{self, Rates};
+use onehop_load::tls::{self, Curve, Sessions};
 
 /// `onehop bench`
 #[derive(Debug, Args)]
@@ -17,7 +18,7 @@ use onehop_load::quantity::{self, Rates};
     about = "Measure a server, and say what may be concluded",
     override_usage = "onehop bench [OPTIONS] URL…\n       onehop bench compare|max|collection|run|init|wrk|ab|autocannon|oha|hey|k6 …",
     long_about = "Measure a server, and say what may be concluded.\n\n\
-        A URL is http://HOST:PORT/PATH, HOST:PORT/PATH, or :PORT/PATH and PORT/PATH on this machine. Of several, 3=URL is asked three times as \
+        A URL is http://HOST:PORT/PATH, the same with https://, HOST:PORT/PATH, or :PORT/PATH and PORT/PATH on this machine. Of several, 3=URL is asked three times as \
         often as the others.\n\n\
         Without --rate, each of the connections asks again as soon as it has its answer: that shows the highest \
         rate, and hides what a stall costs, which is then estimated and told. With --rate, requests arrive whether \
@@ -153,6 +154,38 @@ pub(crate) struct Request {
     /// Statuses that count as success: 200,304, or any [default: 200 to 299]
     #[arg(long, value_name = "STATUS[,STATUS…]|any", value_parser = expect)]
     pub(crate) expect: Option<Expect>,
+    #[command(flatten)]
+    pub(crate) encryption: Encryption,
+}
+
+/// How https is spoken.
+#[derive(Debug, Args, Default, Clone)]
+#[command(next_help_heading = "TLS")]
+pub(crate) struct Encryption {
+    /// The certificates to trust (PEM), in place of the system's
+    #[arg(long, value_name = "FILE")]
+    pub(crate) cacert: Option<PathBuf>,
+    /// Do not verify certificates
+    #[arg(long, short = 'k')]
+    pub(crate) insecure: bool,
+    /// Whether new connections resume the sessions of earlier ones, as a browser's do: resume or full
+    #[arg(long, value_name = "KIND", default_value = "resume", value_parser = Sessions::parse)]
+    pub(crate) tls_sessions: Sessions,
+    /// The key exchange groups to offer, the preferred one first [default: x25519mlkem768,x25519,secp256r1,secp384r1]
+    #[arg(long, value_name = "GROUP[,GROUP…]", value_delimiter = ',', value_parser = Curve::parse)]
+    pub(crate) tls_curves: Vec<Curve>,
+}
+
+impl Encryption {
+    /// The client's side of TLS as it was typed.
+    pub(crate) fn client(&self) -> tls::Client {
+        tls::Client::new(tls::Settings {
+            cacert: self.cacert.clone(),
+            is_insecure: self.insecure,
+            sessions: self.tls_sessions,
+            curves: self.tls_curves.clone(),
+        })
+    }
 }
 
 /// Where results go.
@@ -402,6 +435,8 @@ pub(crate) struct Collection {
     #[arg(long)]
     pub(crate) i_own_this_host: bool,
     #[command(flatten)]
+    pub(crate) encryption: Encryption,
+    #[command(flatten)]
     pub(crate) output: Output,
 }
 
@@ -413,7 +448,7 @@ pub(crate) struct Collection {
         (--runs 1 for once). An option that would change the figures and is not done is an error that says what to \
         do instead.\n\n\
         Of onehop's own options --html, --markdown, --json (not with autocannon, whose own --json prints), --runs, \
-        --warm-up, --cores, --seed, --expect, --quiet and --i-own-this-host may stand among them.",
+        --warm-up, --cores, --seed, --expect, --cacert, --insecure, --tls-sessions, --tls-curves, --quiet and --i-own-this-host may stand among them.",
     after_help = "Examples:\n  \
         onehop bench wrk -t2 -c100 -d30s --latency http://localhost:8080/\n  \
         onehop bench wrk -t2 -c100 -d30s -R2000 http://localhost:8080/      (the rate of wrk2)\n  \
@@ -446,6 +481,8 @@ pub(crate) struct AmongForeign {
     pub(crate) expect: Option<Expect>,
     #[arg(long)]
     pub(crate) i_own_this_host: bool,
+    #[command(flatten)]
+    pub(crate) encryption: Encryption,
     #[command(flatten)]
     pub(crate) output: Output,
 }

@@ -4,6 +4,7 @@
 //! since a line to copy teaches faster than a list of options.
 
 mod bench;
+mod certificates;
 mod hints;
 mod oci;
 mod pack;
@@ -25,6 +26,9 @@ use crate::listen;
 pub(crate) use self::bench::{
     AmongForeign, Bench, BenchCommand, Collection, Compare, InitScenario, Load, Max, Output, Request,
     RunScenario, Shape,
+};
+pub(crate) use self::certificates::{
+    CertificateStore, Certs, CertsCommand, ImportCertificates, Trust, Untrust,
 };
 pub(crate) use self::oci::OciArguments;
 pub(crate) use self::pack::{Inspect, InspectView, Pack};
@@ -67,6 +71,9 @@ pub(crate) enum Command {
     Stop(Stop),
     Status(Status),
     Workers(Workers),
+    Certs(Certs),
+    Trust(Trust),
+    Untrust(Untrust),
     Bench(Box<Bench>),
     Try(Try),
     Completions(Completions),

@@ -2,6 +2,8 @@
 
 pub(crate) mod app;
 pub(crate) mod bench;
+mod certificate_store;
+pub(crate) mod certs;
 pub(crate) mod control;
 pub(crate) mod exec_worker;
 pub(crate) mod forms;
@@ -18,5 +20,6 @@ mod serving;
 pub(crate) mod side_by_side;
 pub(crate) mod standard_output;
 pub(crate) mod status;
+pub(crate) mod trust;
 pub(crate) mod validate;
 pub(crate) mod workers;

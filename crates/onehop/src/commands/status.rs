@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::certs;
 use super::control::{ask, ask_within};
 use crate::arguments::Status;
 use crate::control_client::{list, number, text};
@@ -69,6 +70,7 @@ fn page(status: &Value) -> String {
         counted(number(status, "open_connections"), "connection"),
         counted(number(status, "reloads"), "reload"),
     ));
+    page.push_str(&certificates(status));
     let sites = list(status, "sites")
         .iter()
         .map(|site| vec![text(site, "site").to_owned(), number(site, "requests").to_string()]);
@@ -95,7 +97,19 @@ fn page(status: &Value) -> String {
         Right("ON DISK"),
     ];
     page.push_str(&table(&columns, &stores.collect::<Vec<_>>()));
+    let certificates = status.get("certificates").unwrap_or(&Value::Null);
+    page.push_str(&certs::problems(list(certificates, "certificates")));
     page
+}
+
+/// How many certificates there are; `onehop certs` shows them.
+fn certificates(status: &Value) -> String {
+    let certificates = status.get("certificates").unwrap_or(&Value::Null);
+    if number(certificates, "total") == 0 {
+        return String::new();
+    }
+    let more = if number(certificates, "failing") == 0 { "" } else { ": see below, and `onehop certs`" };
+    format!("certified  {}{more}\n", certs::headline(certificates))
 }
 
 /// Applications as a whole; `onehop workers` shows their processes.
@@ -262,6 +276,13 @@ mod tests {
                 "root": "/srv/app/dist", "files": 204, "bytes": 1_258_291, "stored_bytes": 1_200_000,
                 "compressed_bytes": 402_000, "on_disk": 1,
             }],
+            "certificates": {
+                "total": 3, "failing": 1,
+                "certificates": [{
+                    "names": ["api.example.com"], "state": "failing", "reason": "nobody answers: start it",
+                    "renews_in_seconds": 55, "failed_seconds_ago": 5,
+                }],
+            },
         });
         insta::assert_snapshot!(page(&status));
     }

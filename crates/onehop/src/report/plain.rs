@@ -146,14 +146,15 @@ fn certificate_line(event: &CertificateEvent) -> String {
             let lasts = not_after.duration_since(SystemTime::now()).unwrap_or_default();
             format!("  {what:<10} a certificate for {name} from {issuer}, valid for {}", duration(lasts))
         }
-        CertificateEvent::Failed { name, issuer, reason, next_try_in } => {
+        CertificateEvent::Failed { name: _, issuer, reason, next_try_in } => {
             let next = if next_try_in.is_zero() {
                 "the next issuer is asked now".to_owned()
             } else {
                 format!("next attempt in {}", duration(*next_try_in))
             };
-            let of = if issuer.is_empty() { String::new() } else { format!(" from {issuer}") };
-            first_and_rest(&format!("warning: no certificate for {name}{of} ({next}): "), reason, "")
+            // The reason begins with the name.
+            let from = if issuer.is_empty() { String::new() } else { format!("{issuer}: ") };
+            first_and_rest(&format!("warning: {from}"), &format!("{reason}; {next}"), "")
         }
     }
 }

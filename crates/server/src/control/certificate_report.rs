@@ -230,8 +230,11 @@ mod tests {
     fn problems_come_first_and_are_counted() {
         let shown = all().all();
         assert_eq!((shown.total, shown.failing), (5, 3));
-        let states: Vec<_> =
-            shown.certificates.iter().map(|one| (one.names[0].as_str(), one.state, one.seconds_left)).collect();
+        let states: Vec<_> = shown
+            .certificates
+            .iter()
+            .map(|one| (one.names[0].as_str(), one.state, one.seconds_left))
+            .collect();
         assert_eq!(
             states,
             [
@@ -242,7 +245,12 @@ mod tests {
                 ("valid.example", "valid", Some(4_000)),
             ]
         );
-        assert!(shown.certificates.iter().all(|one| one.reason.is_some() == (one.state != "valid" && one.state != "ordered")));
+        assert!(
+            shown
+                .certificates
+                .iter()
+                .all(|one| one.reason.is_some() == (one.state != "valid" && one.state != "ordered"))
+        );
         assert_eq!(shown.certificates[2].failed_seconds_ago, Some(60));
         assert_eq!(shown.certificates[2].renews_in_seconds, Some(60));
         let problems = all().problems();

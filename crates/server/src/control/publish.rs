@@ -137,6 +137,11 @@ impl Configured {
         Ok(Self { checked, specs, stores, pools, proxies, tls, kept, routes, limiters, errors, logs })
     }
 
+    /// What the next configuration goes on with, and the trees that are in memory.
+    pub(super) fn outlasting(&self) -> (Kept, Vec<(StoreSpec, Arc<Store>)>) {
+        (self.kept.clone(), self.specs.iter().cloned().zip(self.stores.clone()).collect())
+    }
+
     /// The listener that is configured at an address.
     pub(super) fn listener(&self, address: &ListenAddress) -> Option<&Listener> {
         self.checked.listeners.iter().find(|listener| is_same_place(&listener.address, address))

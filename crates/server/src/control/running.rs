@@ -305,13 +305,7 @@ impl Inner {
         let begun = Instant::now();
         let checked = (self.load)()?;
         let specs = store_specs(&checked);
-        let (before, known) = {
-            let current = self.publisher.current();
-            (
-                current.kept.clone(),
-                current.specs.iter().cloned().zip(current.stores.clone()).collect::<Vec<_>>(),
-            )
-        };
+        let (before, known) = self.publisher.current().outlasting();
         let mut trees = self.lock_trees();
         let cores = self.cores.count();
         let (needs, limit) = (Needs::of(&checked, cores), descriptors::limit());

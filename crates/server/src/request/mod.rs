@@ -79,7 +79,7 @@ fn answer_challenge(head: &RequestHead, challenges: &MemoryChallenges, response:
     let Some(answer) = challenges.http_01(&token, &host) else { return false };
     response.status = 200;
     response.fields.add("Content-Type", b"text/plain");
-    response.body = Body::Bytes(answer.into_bytes().into());
+    response.body = Body::Bytes(answer.into_bytes());
     true
 }
 

@@ -36,7 +36,6 @@ impl Reader<'_> {
         }
         Url::parse(&encode::url(&filled)).map_err(|error| {
             let next = match &error {
-                UrlError::Https { .. } => "Give the variable that holds the address an http:// value.",
                 UrlError::Malformed { why, .. } if why.contains("--user") => "Use Postman's Basic Auth.",
                 _ => "Mend the URL in Postman, or the variable in it.",
             };

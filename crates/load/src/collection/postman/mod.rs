@@ -219,6 +219,7 @@ impl<'a> Reader<'a> {
             name: if name.trim().is_empty() { format!("{method} {url}") } else { name.to_owned() },
             url,
             address: nowhere(),
+            tls: None,
             method,
             fields,
             body,

@@ -11,6 +11,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 
 use super::super::connection::{Connection, Fed, Stage};
+use super::super::encryption::Encryption;
 use super::super::limits::{BACK_OFF_MAX, BACK_OFF_MIN, BACKLOG_RETRY, READ_BYTES, READS_PER_TURN_MAX};
 use super::super::record::Failure;
 use super::super::socket;
@@ -56,15 +57,19 @@ impl Thread<'_> {
     pub(super) fn connect(&mut self, place: usize) {
         let Some(connection) = self.connections.get_mut(place) else { return };
         let address = self.orders.requests.get(connection.request).map_or(0, |request| request.address);
-        let Some(to) = self.orders.addresses.get(address) else { return };
-        match socket::open(to) {
+        let Some(to) = self.orders.destinations.get(address) else { return };
+        match socket::open(&to.address) {
             Ok(socket) => {
                 let data = event_data(place, connection.generation);
-                if let Err(error) = socket::watch(&self.epoll, &socket, to, data) {
+                if let Err(error) = socket::watch(&self.epoll, &socket, &to.address, data) {
                     self.failed(place, Failure::Connect, &format!("no connection: {error}"));
                     return;
                 }
-                connection.opened(socket, address);
+                let tls = match to.tls.as_ref().map(Encryption::new).transpose() {
+                    Ok(tls) => tls.map(Box::new),
+                    Err(error) => return self.failed(place, Failure::Tls, &error.to_string()),
+                };
+                connection.opened(socket, tls, address);
                 self.connections_opened += 1;
                 // On the machine itself most are connected already; where one is not, it says so.
                 self.send(place);
@@ -90,6 +95,9 @@ impl Thread<'_> {
     /// Writes what the socket takes.
     fn send(&mut self, place: usize) {
         let Some(connection) = self.connections.get_mut(place) else { return };
+        if connection.tls.is_some() {
+            return self.send_encrypted(place);
+        }
         let Some(request) = self.orders.requests.get(connection.request) else { return };
         while let Some(socket) = &connection.socket {
             let rest = request.bytes.get(connection.written..).unwrap_or_default();
@@ -114,15 +122,16 @@ impl Thread<'_> {
         }
     }
 
-    fn connected(&mut self, place: usize) {
+    pub(super) fn connected(&mut self, place: usize) {
         self.connecting = self.connecting.saturating_sub(1);
         let now = self.now();
         self.set_deadline(place, now, self.orders.timeouts.response);
     }
 
-    fn wait_for_room(&mut self, place: usize) {
+    pub(super) fn wait_for_room(&mut self, place: usize) {
         let Some(connection) = self.connections.get(place) else { return };
-        let is_unix = matches!(self.orders.addresses.get(connection.address), Some(Address::Unix(_)));
+        let to = self.orders.destinations.get(connection.address);
+        let is_unix = to.is_some_and(|to| matches!(to.address, Address::Unix(_)));
         if let (true, Some(socket)) = (is_unix, &connection.socket) {
             let data = event_data(place, connection.generation);
             // Where this fails the deadline ends the request.
@@ -130,10 +139,13 @@ impl Thread<'_> {
         }
     }
 
-    fn send_failed(&mut self, place: usize, error: Errno) {
+    pub(super) fn send_failed(&mut self, place: usize, error: Errno) {
         let Some(connection) = self.connections.get_mut(place) else { return };
         if connection.stage == Stage::Connecting {
             return self.failed(place, Failure::Connect, &format!("no connection: {error}"));
+        }
+        if connection.stage == Stage::Handshaking {
+            return self.cut_off(place);
         }
         if connection.responses > 0 && connection.written == 0 {
             // It was closed before the request, of which nothing went out: this is no fault of anybody.
@@ -158,15 +170,13 @@ impl Thread<'_> {
         let closing = flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
         match connection.stage {
             Stage::Connecting => self.event_of_connecting(place, flags, closing),
-            Stage::Sending | Stage::Waiting => {
-                if connection.stage == Stage::Sending && flags.contains(EventFlags::OUT) {
+            Stage::Handshaking | Stage::Sending | Stage::Waiting => {
+                if connection.stage != Stage::Waiting && flags.contains(EventFlags::OUT) {
                     self.send(place);
                 }
                 let generation = (data >> 32) as u32;
-                let is_same = |connection: &Connection| {
-                    connection.generation == generation
-                        && matches!(connection.stage, Stage::Sending | Stage::Waiting)
-                };
+                let is_same =
+                    |connection: &Connection| connection.generation == generation && is_asked(connection);
                 if (closing || flags.contains(EventFlags::IN))
                     && self.connections.get(place).is_some_and(is_same)
                 {
@@ -188,8 +198,6 @@ impl Thread<'_> {
         match rustix::net::sockopt::socket_error(socket) {
             Ok(Ok(())) if flags.contains(EventFlags::OUT) => {
                 self.send(place);
-                let is_asked =
-                    |connection: &Connection| matches!(connection.stage, Stage::Sending | Stage::Waiting);
                 if closing && self.connections.get(place).is_some_and(is_asked) {
                     self.receive(place, true);
                 }
@@ -206,10 +214,20 @@ impl Thread<'_> {
     fn unasked(&mut self, place: usize) {
         let Some(connection) = self.connections.get_mut(place) else { return };
         let Some(socket) = &connection.socket else { return };
-        let read = rustix::net::recv(socket, &mut self.buffer[..], RecvFlags::empty());
-        if matches!(read, Err(Errno::AGAIN | Errno::INTR)) {
+        if connection.tls.is_some() {
+            if !self.is_of_tls(place) {
+                self.close_unasked(place);
+            }
             return;
         }
+        let read = rustix::net::recv(socket, &mut self.buffer[..], RecvFlags::empty());
+        if !matches!(read, Err(Errno::AGAIN | Errno::INTR)) {
+            self.close_unasked(place);
+        }
+    }
+
+    fn close_unasked(&mut self, place: usize) {
+        let Some(connection) = self.connections.get_mut(place) else { return };
         let (address, stage) = (connection.address, connection.stage);
         connection.close();
         if stage == Stage::Free
@@ -223,6 +241,9 @@ impl Thread<'_> {
 
     /// Reads what is there. `closing` says that the end may be among it.
     fn receive(&mut self, place: usize, closing: bool) {
+        if self.connections.get(place).is_some_and(|connection| connection.tls.is_some()) {
+            return self.receive_encrypted(place, closing);
+        }
         for _ in 0..READS_PER_TURN_MAX {
             let Some(connection) = self.connections.get_mut(place) else { return };
             let Some(socket) = &connection.socket else { return };
@@ -255,15 +276,14 @@ impl Thread<'_> {
 
     pub(super) fn read_again(&mut self) {
         for (place, closing) in std::mem::take(&mut self.again) {
-            let asked = |connection: &Connection| matches!(connection.stage, Stage::Sending | Stage::Waiting);
-            if self.connections.get(place).is_some_and(asked) {
+            if self.connections.get(place).is_some_and(is_asked) {
                 self.receive(place, closing);
             }
         }
     }
 
     /// The other side closed.
-    fn ended(&mut self, place: usize) {
+    pub(super) fn ended(&mut self, place: usize) {
         let Some(connection) = self.connections.get_mut(place) else { return };
         match connection.end() {
             Some(status) => self.answered(place, status, false),
@@ -271,16 +291,18 @@ impl Thread<'_> {
         }
     }
 
-    fn cut_off(&mut self, place: usize) {
+    pub(super) fn cut_off(&mut self, place: usize) {
         let Some(connection) = self.connections.get(place) else { return };
-        if connection.got == 0 {
+        if connection.stage == Stage::Handshaking {
+            self.failed(place, Failure::Tls, "the server ended the connection within the TLS handshake");
+        } else if connection.got == 0 {
             self.failed(place, Failure::Closed, "the connection was closed without an answer");
         } else {
             self.failed(place, Failure::Truncated, "the answer broke off");
         }
     }
 
-    fn answered(&mut self, place: usize, status: u16, reusable: bool) {
+    pub(super) fn answered(&mut self, place: usize, status: u16, reusable: bool) {
         let now = self.now();
         let in_time = now < self.orders.shared.end.load(Ordering::Relaxed);
         let Some(connection) = self.connections.get_mut(place) else { return };
@@ -315,7 +337,7 @@ impl Thread<'_> {
         let now = self.now();
         let Some(connection) = self.connections.get_mut(place) else { return };
         self.record.failure(past(connection, now), failure);
-        if connection.stage == Stage::Connecting {
+        if matches!(connection.stage, Stage::Connecting | Stage::Handshaking) {
             self.connecting = self.connecting.saturating_sub(1);
         }
         connection.close();
@@ -363,6 +385,11 @@ impl Thread<'_> {
             _ => self.vacant.push(place),
         }
     }
+}
+
+/// Whether bytes that come are its server's word to the request, or to the handshake before it.
+fn is_asked(connection: &Connection) -> bool {
+    matches!(connection.stage, Stage::Handshaking | Stage::Sending | Stage::Waiting)
 }
 
 fn event_data(place: usize, generation: u32) -> u64 {

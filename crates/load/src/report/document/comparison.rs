@@ -3,13 +3,14 @@
 //! Owns the table Metric, Control, Test, Difference, Verdict. Never says more than a row's interval carries, keeps
 //! cold starts apart, and shows every sample that was left out.
 
-use super::{Block, Cell, Column, Document, Table, Tone, load};
+use super::{Block, Cell, Column, Document, Table, Tone, encryption, load};
 use crate::compare::{Comparison, Mark, Metric, Row, Sample, Settings};
 use crate::latency::Latencies;
 use crate::plan::{Pace, Reuse};
 use crate::report::plot::{Plot, Ratios};
 use crate::report::{caveats, figures, secrets};
 use crate::statistics::Verdict;
+use crate::tls::Handshakes;
 
 /// Letters of an target's name that stand over its column; of a longer one the caption says which it is.
 const HEAD_LETTERS_MAX: usize = 16;
@@ -22,6 +23,7 @@ pub(super) fn write(comparison: &Comparison, document: &mut Document) {
     document.title = format!("Comparison of {}", figures::listed(&names));
     document.paragraph(how(&comparison.settings));
     figures(comparison, true, document);
+    document.table(encryption::table(handshakes(comparison).iter().map(|(name, all)| (name.clone(), all))));
     spread("Latency of all unmarked samples together", comparison, document);
     marked(comparison, document);
     document.caveats(comparison.caveats.clone());
@@ -65,6 +67,17 @@ pub(super) fn figures(comparison: &Comparison, with_summary: bool, document: &mu
 pub(super) fn spread(caption: &str, comparison: &Comparison, document: &mut Document) {
     document.table(per_target(caption, comparison));
     document.plot(Plot::percentiles(latencies(comparison).iter().map(|(name, all)| (name.clone(), all))));
+}
+
+/// Those of all rounds, by target.
+fn handshakes(comparison: &Comparison) -> Vec<(String, Handshakes)> {
+    let of = |place: usize| {
+        let mut all = Handshakes::default();
+        let own = comparison.samples.iter().filter(|sample| sample.target == place);
+        own.for_each(|sample| all.merge(&sample.run.handshakes));
+        all
+    };
+    comparison.targets.iter().enumerate().map(|(place, name)| (target(name), of(place))).collect()
 }
 
 /// How it was measured, in sentences.

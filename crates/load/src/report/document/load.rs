@@ -3,7 +3,7 @@
 //! Owns the order: what was asked, what came of it, then the figures. Never tells a rate as the server's that the load
 //! itself limited.
 
-use super::{Cell, Document, Table, failures};
+use super::{Cell, Document, Table, encryption, failures};
 use crate::latency::Latencies;
 use crate::outcome::{Bottleneck, Run};
 use crate::plan::{Arrivals, Pace, Plan, Reuse, Spacing};
@@ -30,6 +30,10 @@ pub(super) fn write(load: &Load, document: &mut Document) {
     document.table(latencies(load));
     document.table(responses(load));
     document.table(own_share(load));
+    let runs = load.runs.iter().enumerate();
+    document.table(encryption::table(
+        runs.map(|(place, run)| (figures::capital(&name_of(place, load.runs.len())), &run.handshakes)),
+    ));
     document.table(by_request(load));
     document.plot(Plot::percentiles(curves(load)));
     for (place, run) in load.runs.iter().enumerate() {

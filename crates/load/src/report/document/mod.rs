@@ -7,6 +7,7 @@
 mod about;
 mod collection;
 mod comparison;
+mod encryption;
 mod headline;
 mod load;
 mod saturation;
@@ -16,6 +17,7 @@ mod sweep;
 
 pub(super) use about::CAVEATS;
 pub(super) use collection::FAILED;
+pub(super) use encryption::sentence as of_handshakes;
 pub(super) use headline::headline;
 pub(super) use load::asked;
 

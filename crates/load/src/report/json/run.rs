@@ -11,6 +11,7 @@ use crate::latency::Latencies;
 use crate::outcome::{Bottleneck, End, Run, Tally};
 use crate::plan::{Expect, Pace, Plan, Request, Reuse, Spacing};
 use crate::report::{caveats, figures, secrets};
+use crate::tls::Handshakes;
 
 /// Steps of a histogram that are written; of more, neighbours become one under the longer latency of both.
 const LATENCY_STEPS_MAX: usize = 2048;
@@ -119,6 +120,7 @@ pub(super) fn run(run: &Run, plan: Option<&Plan>) -> Value {
         "omitted": run.omitted.as_ref().map(|omitted| {
             json!({ "requests": omitted.requests, "corrected_latency": latency(&omitted.corrected) })
         }),
+        "tls": tls(&run.handshakes),
         "generator": generator(run),
         "end": end,
         "end_reason": end_reason,
@@ -199,6 +201,7 @@ fn tally(tally: &Tally) -> Value {
         "statuses": statuses,
         "faults": {
             "connect": failures.connect,
+            "tls": failures.tls,
             "closed": failures.closed,
             "truncated": failures.truncated,
             "malformed": failures.malformed,
@@ -210,6 +213,26 @@ fn tally(tally: &Tally) -> Value {
         "latency": latency(&tally.latency),
         "latency_from_sending": latency(&tally.service),
         "latency_of_unexpected": latency(&tally.unexpected_latency),
+    })
+}
+
+/// Handshakes; nothing over http.
+fn tls(handshakes: &Handshakes) -> Value {
+    if handshakes.sum() == 0 {
+        return Value::Null;
+    }
+    let negotiated = handshakes.parameters.iter().map(|(parameters, count)| {
+        json!({
+            "version": parameters.version,
+            "cipher_suite": parameters.cipher_suite,
+            "group": parameters.group,
+            "handshakes": count,
+        })
+    });
+    json!({
+        "full": handshakes.full,
+        "resumed": handshakes.resumed,
+        "negotiated": negotiated.collect::<Vec<_>>(),
     })
 }
 

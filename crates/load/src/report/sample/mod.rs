@@ -17,6 +17,7 @@ use crate::measure::Machine;
 use crate::outcome::{Bottleneck, End, Failures, Generator, Omitted, Run, Slice, Stall, Tally};
 use crate::plan::{Arrivals, Expect, Pace, Phase, Plan, Request, Reuse, Spacing, Timeouts, Until};
 use crate::saturation::{Limit, Point, Saturation, Verdict};
+use crate::tls::{Handshakes, Parameters};
 use crate::url::{Address, Url};
 
 /// Slices of a made-up run.
@@ -117,6 +118,7 @@ pub(super) fn run(rate: f64, seconds: f64, median_micros: f64, spread: f64) -> R
         slice_length,
         stalls: Vec::new(),
         omitted: None,
+        handshakes: Handshakes::default(),
         generator: Generator {
             cpu: Duration::from_secs_f64(seconds * 0.82),
             busiest: 0.43,
@@ -149,11 +151,13 @@ fn request(path: &str, name: &str) -> Request {
     Request {
         name: name.to_owned(),
         url: Url {
+            scheme: crate::url::Scheme::Http,
             endpoint: crate::url::Endpoint::Tcp { host: "127.0.0.1".to_owned(), port: 3000 },
             authority: address.to_string(),
             path: path.to_owned(),
         },
         address: Address::Tcp(address),
+        tls: None,
         method: "GET".to_owned(),
         fields: vec![
             ("Accept".to_owned(), "text/html".to_owned()),
@@ -199,17 +203,24 @@ fn open() -> Load {
         Phase { from: 12_000.0, to: 12_000.0, length: Duration::from_secs(10) },
     ];
     let pace = Pace::Open { connections: 256, arrivals: Arrivals { spacing: Spacing::Poisson, phases } };
-    let requests = vec![
+    let mut requests = vec![
         request("/", "front page"),
         request("/search?q=a|b&token=s3cr3t", "search"),
         request("/big.js", "script"),
     ];
+    requests.iter_mut().for_each(|request| request.url.scheme = crate::url::Scheme::Https);
     let mut seen = run(9_800.0, 15.0, 640.0, 0.31);
+    let agreed = Parameters {
+        version: "TLS 1.3",
+        cipher_suite: "TLS_AES_256_GCM_SHA384".to_owned(),
+        group: Some("X25519MLKEM768"),
+    };
+    seen.handshakes = Handshakes { full: 256, resumed: 3, parameters: BTreeMap::from([(agreed, 259)]) };
     seen.total.service = latencies(seen.total.good, 600.0, 0.22);
     seen.generator.lateness = latencies(seen.total.good, 11.0, 0.2);
     seen.total.unexpected = 41;
     seen.total.statuses.insert(503, 41);
-    seen.total.failures = Failures { truncated: 3, timed_out: 12, ..Failures::default() };
+    seen.total.failures = Failures { tls: 2, truncated: 3, timed_out: 12, ..Failures::default() };
     for slice in seen.slices.iter_mut().skip(70).take(6) {
         slice.bad = 9;
     }

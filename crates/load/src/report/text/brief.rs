@@ -4,7 +4,9 @@
 
 use super::{Page, Style, cut, wrap};
 use crate::caveat::CaveatCode;
-use crate::report::document::{Block, CAVEATS, Cell, Document, FAILED, Table, asked, headline};
+use crate::report::document::{
+    Block, CAVEATS, Cell, Document, FAILED, Table, asked, headline, of_handshakes,
+};
 use crate::report::{Load, Report, caveats, figures};
 
 /// Rows of the table, runs or steps; of more the first.
@@ -21,6 +23,10 @@ pub(super) fn of_loads(report: &Report, loads: &[Load], page: &mut Page) {
     line(page, &headline(loads), Some(Style::Bold));
     if let Some(load) = loads.first() {
         line(page, &format!("{}.", asked(&load.plan)), None);
+    }
+    let runs = loads.iter().flat_map(|load| &load.runs);
+    if let Some(handshakes) = of_handshakes(runs.map(|run| &run.handshakes)) {
+        line(page, &handshakes, None);
     }
     let rows: usize = loads.iter().map(|load| load.runs.len()).sum();
     page.table(&table(loads));

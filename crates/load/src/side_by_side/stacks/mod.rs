@@ -225,11 +225,13 @@ impl Stack {
         Request {
             name: path.to_owned(),
             url: Url {
+                scheme: crate::url::Scheme::Http,
                 endpoint: Endpoint::Tcp { host: self.address.ip().to_string(), port: self.address.port() },
                 authority: HOST.to_owned(),
                 path: path.to_owned(),
             },
             address: Address::Tcp(self.address),
+            tls: None,
             method: "GET".to_owned(),
             fields: vec![("User-Agent".to_owned(), "onehop-try".to_owned()), accept(path)],
             body: None,

@@ -65,6 +65,7 @@ fn plan(asked: &Options, own: &AmongForeign) -> Result<Plan, Failure> {
         fields: asked.fields.clone(),
         body,
         expect: own.expect.clone().unwrap_or(Expect::Success),
+        tls: own.encryption.client(),
     };
     let mut requests = Vec::new();
     for url in &asked.urls {
@@ -73,7 +74,7 @@ fn plan(asked: &Options, own: &AmongForeign) -> Result<Plan, Failure> {
             Some(socket) => url.over(socket.clone()),
             None => url,
         };
-        requests.push(form.to(url, 1));
+        requests.push(form.to(url, 1)?);
     }
     let connections = asked.connections;
     Ok(Plan {

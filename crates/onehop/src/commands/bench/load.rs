@@ -9,6 +9,7 @@ use onehop_load::progress::Observer as _;
 use onehop_load::quantity::Rates;
 use onehop_load::repeat;
 use onehop_load::report::{self, Findings};
+use onehop_load::tls;
 
 use super::marks::Marks;
 use super::requests::{self, Form};
@@ -36,7 +37,7 @@ pub(super) fn load(arguments: &Load) -> Result<(), Failure> {
             Some(socket) => url.over(socket.clone()),
             None => url,
         };
-        requests.push(form.to(url, weight));
+        requests.push(form.to(url, weight)?);
     }
     let mut plans = plans(arguments, requests)?;
     let mut session = Session::begin(&arguments.output)?;
@@ -55,6 +56,7 @@ pub(super) fn measure(
     runs: usize,
 ) -> Result<Vec<report::Load>, Failure> {
     announce(session, plans, runs);
+    session.caveats.extend(tls::caveat(plans.iter().flat_map(|plan| &plan.requests)));
     let _marks = Marks::begin(plans.iter().flat_map(|plan| &plan.requests).map(|request| &request.address));
     let mut loads: Vec<report::Load> = plans
         .iter()
@@ -232,8 +234,11 @@ mod tests {
             panic!("{line} is a bench");
         };
         let form = Form::of(&bench.load.request)?;
-        let requests =
-            bench.load.urls.iter().map(|url| requests::weighted(url).map(|(weight, to)| form.to(to, weight)));
+        let requests = bench
+            .load
+            .urls
+            .iter()
+            .map(|url| requests::weighted(url).and_then(|(weight, to)| form.to(to, weight)));
         plans(&bench.load, requests.collect::<Result<_, _>>()?)
     }
 

@@ -4,6 +4,7 @@ use onehop_load::plan::Until;
 use onehop_load::quantity::Rates;
 use onehop_load::report::Findings;
 use onehop_load::saturation::{self, Limit};
+use onehop_load::tls;
 
 use super::load;
 use super::marks::Marks;
@@ -21,7 +22,7 @@ pub(super) fn max(arguments: &Max) -> Result<(), Failure> {
             Some(socket) => url.over(socket.clone()),
             None => url,
         };
-        plan.requests.push(form.to(url, weight));
+        plan.requests.push(form.to(url, weight)?);
     }
     // The search chooses the rates; what it keeps of this are the connections and the spacing.
     plan.pace = load::open(&Rates::constant(1.0), arguments.arrivals, arguments.time, arguments.connections);
@@ -33,6 +34,7 @@ pub(super) fn max(arguments: &Max) -> Result<(), Failure> {
     };
     let mut session = Session::begin(&arguments.output)?;
     requests::reach(&mut plan.requests, arguments.shape.i_own_this_host, arguments.shape.connect_timeout)?;
+    session.caveats.extend(tls::caveat(&plan.requests));
     let settings = saturation::Settings {
         spacing: arguments.arrivals,
         time: arguments.time,

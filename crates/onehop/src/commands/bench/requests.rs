@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use onehop_load::basic;
 use onehop_load::plan::{self, Expect};
+use onehop_load::tls;
 use onehop_load::url::{Address, Endpoint, Url, UrlError};
 
 use crate::arguments::Request;
@@ -21,6 +22,7 @@ pub(super) struct Form {
     pub(super) fields: Vec<(String, String)>,
     pub(super) body: Option<Vec<u8>>,
     pub(super) expect: Expect,
+    pub(super) tls: tls::Client,
 }
 
 /// One of several requests is asked at most so many times as often as another.
@@ -54,12 +56,14 @@ impl Form {
             fields,
             body,
             expect: request.expect.clone().unwrap_or(Expect::Success),
+            tls: request.encryption.client(),
         })
     }
 
     /// The same request to this place; its address is filled in when it is reached, or when its server is started.
-    pub(super) fn to(&self, url: Url, weight: u32) -> plan::Request {
-        plan::Request {
+    pub(super) fn to(&self, url: Url, weight: u32) -> Result<plan::Request, Failure> {
+        Ok(plan::Request {
+            tls: self.tls.of(&url).map_err(|error| Failure::wrong(error.to_string()))?,
             name: format!("{} {}", self.method, url.path),
             url,
             address: Address::Tcp(([127, 0, 0, 1], 0).into()),
@@ -68,7 +72,7 @@ impl Form {
             body: self.body.clone(),
             weight,
             expect: self.expect.clone(),
-        }
+        })
     }
 }
 
@@ -130,11 +134,12 @@ pub(super) fn reach(
     for at in 0..requests.len() {
         let (before, rest) = requests.split_at_mut(at);
         let Some(request) = rest.first_mut() else { break };
-        let known = before.iter().find(|other| other.url.endpoint == request.url.endpoint);
-        request.address = match known {
-            Some(other) => other.address.clone(),
-            None => request.url.endpoint.reach(timeouts).map_err(url_failure)?,
-        };
+        let is_known =
+            |other: &&plan::Request| other.url.endpoint == request.url.endpoint && other.tls == request.tls;
+        match before.iter().find(is_known) {
+            Some(other) => request.address = other.address.clone(),
+            None => request.reach(timeouts).map_err(url_failure)?,
+        }
     }
     Ok(())
 }
@@ -161,8 +166,10 @@ pub(super) fn permit(url: &Url, is_own_host: bool) -> Result<(), Failure> {
 /// A target that cannot be asked: the fault of what was typed, or of the world.
 pub(super) fn url_failure(error: UrlError) -> Failure {
     match error {
-        UrlError::Malformed { .. } | UrlError::Https { .. } => Failure::wrong(error.to_string()),
-        UrlError::Unresolved { .. } | UrlError::Unreachable { .. } => Failure::failed(error.to_string()),
+        UrlError::Malformed { .. } | UrlError::Tls(_) => Failure::wrong(error.to_string()),
+        UrlError::Unresolved { .. } | UrlError::Unreachable { .. } | UrlError::Handshake { .. } => {
+            Failure::failed(error.to_string())
+        }
     }
 }
 

@@ -50,7 +50,7 @@ fn read_one(text: &str, url: &str, form: &Form, ready_within: Duration) -> Resul
         return Ok(Target {
             name,
             source: Source::Running,
-            requests: vec![form.to(url, 1)],
+            requests: vec![form.to(url, 1)?],
             check: Check::default(),
         });
     }
@@ -75,7 +75,7 @@ fn read_one(text: &str, url: &str, form: &Form, ready_within: Duration) -> Resul
         Endpoint::Unix(_) => None,
     };
     let start = Start { words, environment, directory: None, port, behind: Vec::new(), ready_within };
-    let mut request = form.to(url, 1);
+    let mut request = form.to(url, 1)?;
     if let (Address::Tcp(address), Some(port)) = (&mut request.address, port) {
         address.set_port(port);
     }
@@ -114,11 +114,18 @@ fn shortened(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use onehop_load::plan::Expect;
+    use onehop_load::tls;
 
     use super::*;
 
     fn target(text: &str) -> Target {
-        let form = Form { method: "GET".to_owned(), fields: Vec::new(), body: None, expect: Expect::Success };
+        let form = Form {
+            method: "GET".to_owned(),
+            fields: Vec::new(),
+            body: None,
+            expect: Expect::Success,
+            tls: tls::Client::default(),
+        };
         read_one(text, "/path", &form, Duration::from_secs(1)).unwrap()
     }
 
@@ -138,6 +145,7 @@ mod tests {
             ("B=8080", "B", "http://localhost:8080/"),
             ("8080/x", "8080/x", "http://localhost:8080/x"),
             ("http://localhost/", "localhost/", "http://localhost/"),
+            ("tls=https://localhost:8443/a", "tls", "https://localhost:8443/a"),
         ] {
             let target = target(text);
             assert!(matches!(target.source, Source::Running), "{text}");
@@ -169,7 +177,13 @@ mod tests {
 
     #[test]
     fn names_differ() {
-        let form = Form { method: "GET".to_owned(), fields: Vec::new(), body: None, expect: Expect::Success };
+        let form = Form {
+            method: "GET".to_owned(),
+            fields: Vec::new(),
+            body: None,
+            expect: Expect::Success,
+            tls: tls::Client::default(),
+        };
         let texts = ["node a.js", "node a.js", "b=node a.js"].map(str::to_owned);
         let targets = read(&texts, "/", &form, Duration::from_secs(1)).unwrap();
         let names: Vec<&str> = targets.iter().map(|target| target.name.as_str()).collect();

@@ -5,6 +5,7 @@
 
 use std::future::poll_fn;
 use std::net::IpAddr;
+use std::ops::RangeInclusive;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
@@ -24,14 +25,14 @@ use crate::request::core::Core;
 const UNRECOGNIZED_NAME: &[u8] = &[21, 3, 3, 0, 2, 2, 112];
 /// What a client is told that speaks HTTP on a port of HTTPS, as nginx and Go's server do.
 const PLAIN_HTTP: &[u8] =
-    b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 45\r\n\
+    b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 46\r\n\
     Connection: close\r\n\r\nThis port speaks HTTPS: use an https:// URL.\r\n";
 /// The protocol of issuers that verify a name (RFC 8737 section 4).
 const CHALLENGE_PROTOCOL: &[u8] = b"acme-tls/1";
 /// The number of no policy.
 const CHALLENGE_POLICY: u32 = 0;
-/// The first byte of a TLS record with a handshake message (RFC 8446 section 5.1).
-const HANDSHAKE_RECORD: u8 = 22;
+/// The first bytes of TLS records (RFC 8446 section 5.1, RFC 6520 section 3). No method of HTTP begins so.
+const RECORDS: RangeInclusive<u8> = 20..=24;
 
 /// A handshake on its way; counted while it lives.
 struct Counted<'c>(&'c Core);
@@ -68,10 +69,15 @@ pub(crate) async fn handshake(
     let deadline = core.connection.deadline();
     deadline.set(Waiting::Head, HANDSHAKE_DEADLINE);
     match negotiate(core, stream, listener, &deadline).await {
-        Ok((stream, policy)) => {
+        Ok((mut stream, policy)) => {
             core.counters.handshake_done(stream.session().handshake_kind() == Some(HandshakeKind::Resumed));
             // An issuer that verifies a name has seen what it wants, and asks for nothing (RFC 8737 section 4).
-            (policy != CHALLENGE_POLICY).then_some((stream, policy))
+            if policy == CHALLENGE_POLICY {
+                // With TLS 1.2 our last message waits to be sent.
+                stream.notify_end();
+                return None;
+            }
+            Some((stream, policy))
         }
         Err(failure) => {
             core.counters.handshake_failed(failure);
@@ -86,8 +92,10 @@ async fn negotiate(
     listener: usize,
     deadline: &Deadline,
 ) -> Result<(TlsStream, u32), HandshakeFailure> {
-    if first_byte(&stream, deadline).await? != HANDSHAKE_RECORD {
+    if !RECORDS.contains(&first_byte(&stream, deadline).await?) {
         let _ = stream.try_write(PLAIN_HTTP);
+        // With unread bytes a close is a reset, which may take the answer back (RFC 9112 section 9.6).
+        let _ = stream.try_read(&mut [0; 4096]);
         return Err(HandshakeFailure::NotTls);
     }
     let mut acceptor = Acceptor::default();
@@ -170,7 +178,7 @@ fn choose(
         .cloned()
         .or_else(|| found(name))
         .or_else(|| tls.fallback_name.as_deref().and_then(found))?;
-    Some((site.policy.number, site.policy.with_chain(&chain)))
+    Some((site.policy.number, site.policy.with_chain(&chain, &hello)))
 }
 
 fn local_address(stream: &TcpStream) -> Option<IpAddr> {

@@ -129,7 +129,7 @@ impl Connection {
     async fn wait_for_bytes(&mut self) -> Option<Box<ConnectionBuffers>> {
         self.deadline.set(Waiting::Idle, self.core.connection.timeouts().idle);
         let Self { core, socket, deadline, patience, .. } = self;
-        poll_fn(|context| {
+        let buffers = poll_fn(|context| {
             let mut buffers = core.connection.buffers.take();
             match buffers.input.poll_fill(socket, context) {
                 Poll::Ready(Ok(count)) if count > 0 => {
@@ -150,8 +150,12 @@ impl Connection {
                     if deadline.poll_over(context) { Poll::Ready(None) } else { Poll::Pending }
                 }
             }
-        })
-        .await
+        });
+        let buffers = buffers.await;
+        if buffers.is_none() {
+            socket.notify_end();
+        }
+        buffers
     }
 
     /// Answers what has arrived, and reads on while a request is incomplete.

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use super::{Wanted, poll_now};
 use crate::Clock;
-use crate::issuer::{IssueError, Issuer, Order, Pem, RenewalWindow};
+use crate::issuer::{CertificateOrder, IssueError, Issuer, Pem, RenewalWindow};
 use crate::limits::{ORDER_TIME_MAX, WINDOW_TIME_MAX};
 use crate::loaded::Loaded;
 use crate::store::{Lock, Storage, load_certificate, lock_briefly, save_certificate};
@@ -116,7 +116,7 @@ async fn locked_attempt(storage: &dyn Storage, now: SystemTime, job: Job, _lock:
     {
         let folder = issuer.folder().to_owned();
         let replaced = job.previous.as_ref().filter(|previous| previous.folder == folder);
-        let order = Order {
+        let order = CertificateOrder {
             name: job.wanted.name.clone(),
             key_type: job.wanted.key_type,
             replaces: replaced.map(|previous| previous.loaded.chain_pem().to_owned()),

@@ -1,0 +1,180 @@
+//! Certificates from an ACME server, from the Onehopfile to the client. `ONEHOP_PEBBLE` names a folder with the programs
+//! `pebble` and `pebble-challtestsrv`; without it each test says that it is skipped.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use onehop_testkit::pebble::{Options, Pebble};
+use onehop_testkit::tls::{Authority, CertificateDer, KeyKind, Offer, TlsClient, Validity, certificates_in};
+use onehop_testkit::{Folder, Onehop, Program, free_address, wait_at_most};
+
+/// Orders take several round trips and a validation, on a machine that may be busy.
+const ORDER_TIME: Duration = Duration::from_secs(60);
+
+/// A Pebble that validates at the ports of a server, and the server's folder.
+struct Place {
+    pebble: Pebble,
+    http: u16,
+    https: u16,
+    folder: Folder,
+}
+
+impl Place {
+    fn new(options: Options) -> Option<Place> {
+        let (http, https) = (free_address().port(), free_address().port());
+        let pebble = Pebble::start(Options { http_port: http, tls_port: https, ..options })?;
+        Some(Place { pebble, http, https, folder: Folder::new() })
+    }
+
+    /// Writes an Onehopfile with a site of each name.
+    fn write(&self, names: &[&str], globals: &str) {
+        let data = self.folder.join("data");
+        let (directory, root) = (self.pebble.directory(), self.pebble.root_file());
+        let mut text = format!(
+            "{{\n\tadmin off\n\tdata_dir {}\n\tacme_ca {directory}\n\tacme_ca_root {}\n\thttp_port {}\n\
+             \thttps_port {}\n{globals}\n}}\n",
+            data.display(),
+            root.display(),
+            self.http,
+            self.https,
+        );
+        for name in names {
+            let _ = writeln!(text, "{name} {{\n\tbind 127.0.0.1\n\trespond hello\n}}");
+        }
+        self.folder.write("Onehopfile", text);
+    }
+
+    fn start(&self) -> Onehop {
+        let folder = self.folder.path();
+        Program::new(["run", "--log", "json"]).inside(folder).control_in(folder).serve()
+    }
+
+    /// The certificate that a client is shown, whoever it is of; `None` where there is none.
+    fn chain(&self, name: &str) -> Option<Vec<CertificateDer<'static>>> {
+        // Pebble makes its issuers when it starts: whoever signed what is in the store is trusted.
+        let stored = certificates_in(&self.stored(name, "crt")?);
+        let issuer = stored.last()?.clone();
+        let client = TlsClient::new(Offer::trusting(&[issuer]));
+        let address = format!("127.0.0.1:{}", self.https);
+        let mut client = client.connect(&address, name).map(|connection| {
+            let chain = connection.chain().to_vec();
+            (chain, onehop_testkit::Client::over_tls(connection, name))
+        });
+        let (chain, client) = client.as_mut().ok()?;
+        assert_eq!(client.get("/").text(), "hello");
+        assert!(*chain == stored, "the stored certificate is shown");
+        Some(chain.clone())
+    }
+
+    /// The file of a name in the store of certificates.
+    fn stored(&self, name: &str, ending: &str) -> Option<PathBuf> {
+        let issuers = std::fs::read_dir(self.folder.join("data/tls/certificates")).ok()?;
+        let files = issuers
+            .filter_map(|issuer| Some(issuer.ok()?.path().join(name).join(format!("{name}.{ending}"))));
+        files.into_iter().find(|file| file.is_file())
+    }
+
+    fn wait_for_chain(&self, name: &str) -> Vec<CertificateDer<'static>> {
+        wait_at_most(ORDER_TIME, &format!("a certificate for {name}"), || self.chain(name))
+    }
+
+    /// Orders that Pebble has taken; not those that it has refused.
+    fn orders(&self) -> usize {
+        self.pebble.log().matches("Added order ").count()
+    }
+}
+
+const NAME: &str = "acme.example.com";
+
+#[test]
+fn three_lines_get_a_certificate_and_a_restart_orders_none() {
+    let Some(place) = Place::new(Options::default()) else { return };
+    place.write(&[NAME], "");
+    let onehop = place.start();
+    let chain = place.wait_for_chain(NAME);
+    assert_eq!(place.orders(), 1, "{}", place.pebble.log());
+    let event = onehop.process.wait_for_event("certificate_obtained");
+    assert_eq!(event["name"], NAME);
+    drop(onehop);
+
+    let _onehop = place.start();
+    assert!(place.wait_for_chain(NAME) == chain);
+    assert_eq!(place.orders(), 1, "a stored certificate is used");
+}
+
+#[test]
+fn each_kind_of_challenge_is_answered_by_the_server_itself() {
+    // One is left in each round.
+    for disabled in ["disable_http_challenge", "disable_tlsalpn_challenge"] {
+        let Some(place) = Place::new(Options::default()) else { return };
+        place.write(&[NAME], "");
+        let text = std::fs::read_to_string(place.folder.join("Onehopfile")).expect("the Onehopfile");
+        let tls = format!(
+            "tls {{\n\t\tissuer acme {{\n\t\t\tdir {}\n\t\t\t{disabled}\n\t\t}}\n\t}}\n\trespond",
+            place.pebble.directory()
+        );
+        place.folder.write("Onehopfile", text.replace("respond", &tls));
+        let _onehop = place.start();
+        place.wait_for_chain(NAME);
+    }
+}
+
+/// A restart after the certificate in the store was replaced by an older one.
+fn renewed(validity: Validity, is_renewal: bool) {
+    let Some(place) = Place::new(Options::default()) else { return };
+    place.write(&[NAME], "");
+    let onehop = place.start();
+    let first = place.wait_for_chain(NAME);
+    drop(onehop);
+    let old = Authority::new("of before").issue_as(&[NAME], KeyKind::Ecdsa, validity);
+    std::fs::write(place.stored(NAME, "crt").expect("stored"), &old.chain_pem).expect("written");
+    std::fs::write(place.stored(NAME, "key").expect("stored"), &old.key_pem).expect("written");
+
+    let onehop = place.start();
+    let event = wait_at_most(ORDER_TIME, "a renewal", || {
+        onehop.process.events().into_iter().find(|event| event["event"] == "certificate_obtained")
+    });
+    assert_eq!((&event["name"], &event["is_renewal"]), (&NAME.into(), &is_renewal.into()), "{event}");
+    let new = place.wait_for_chain(NAME);
+    assert!(new != first && new != old.chain);
+    assert_eq!(place.orders(), 2, "{}", place.pebble.log());
+}
+
+#[test]
+fn a_certificate_that_ends_soon_is_renewed() {
+    renewed(Validity::Ending, true);
+}
+
+#[test]
+fn a_certificate_that_ended_while_the_machine_was_off_is_replaced() {
+    renewed(Validity::Expired, false);
+}
+
+#[test]
+fn a_server_that_is_killed_while_an_order_is_under_way_gets_it_after_its_restart() {
+    let options = Options { validation_seconds: Some("2"), ..Options::default() };
+    let Some(place) = Place::new(options) else { return };
+    place.write(&[NAME], "");
+    for number in 1..=2 {
+        let onehop = place.start();
+        wait_at_most(ORDER_TIME, "an order", || (place.orders() >= number).then_some(()));
+        // Dropped, it is killed.
+        drop(onehop);
+    }
+    let _onehop = place.start();
+    place.wait_for_chain(NAME);
+}
+
+#[test]
+fn a_name_that_fails_keeps_no_other_from_being_served() {
+    let Some(place) = Place::new(Options::default()) else { return };
+    place.write(&["www.blocked.example", NAME], "");
+    let onehop = place.start();
+    place.wait_for_chain(NAME);
+    let event = wait_at_most(ORDER_TIME, "a failure", || {
+        onehop.process.events().into_iter().find(|event| event["event"] == "certificate_failed")
+    });
+    assert_eq!(event["name"], "www.blocked.example");
+    assert!(event["reason"].as_str().expect("text").contains("This issuer does not issue"), "{event}");
+}
