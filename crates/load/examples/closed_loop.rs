@@ -24,6 +24,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let plan = Plan {
         requests: vec![Request {
+            tls: None,
             name: "it".to_owned(),
             url,
             address,

@@ -3,8 +3,10 @@
 //! Owns the settings of a load as checked values. Whatever was typed (our options, those of wrk, ab or
 //! autocannon, a file) becomes a [`Plan`]; `engine/` sees nothing else.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
+use crate::caveat::{Caveat, CaveatCode};
 use crate::tls::Tls;
 use crate::url::{Address, Endpoint, Url};
 
@@ -186,4 +188,18 @@ impl Default for Timeouts {
     fn default() -> Self {
         Timeouts { connect: Duration::from_secs(5), response: Duration::from_secs(30) }
     }
+}
+
+/// What a report says where certificates are not verified.
+pub fn unverified<'a>(requests: impl IntoIterator<Item = &'a Request>) -> Option<Caveat> {
+    let trusting =
+        requests.into_iter().filter(|request| request.tls.as_ref().is_some_and(|tls| tls.is_insecure));
+    let hosts: BTreeSet<String> = trusting.map(|request| format!("`{}`", request.url.authority)).collect();
+    let hosts: Vec<String> = hosts.into_iter().collect();
+    (!hosts.is_empty()).then(|| {
+        CaveatCode::Unverified.says(format!(
+            "certificates were not verified: who answered as {} is not known",
+            hosts.join(", ")
+        ))
+    })
 }

@@ -7,7 +7,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use crate::tls::SettingsError;
+use crate::tls::error::SettingsError;
 
 /// One thing that can be asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]

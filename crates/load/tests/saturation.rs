@@ -47,6 +47,7 @@ fn sleeping_server() -> (Server, Plan) {
     let mut server = Server::start(&start, &[]).unwrap();
     let url = Url::parse(&format!("http://127.0.0.1:{}/", server.port())).unwrap();
     let request = Request {
+        tls: None,
         name: "page".to_owned(),
         address: Address::Tcp(url.authority.parse().unwrap()),
         url,

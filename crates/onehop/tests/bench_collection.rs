@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use onehop_load::collection::{self, Collection, CollectionRun, ReadOptions};
 use onehop_load::plan::Timeouts;
+use onehop_load::tls;
 use onehop_load::{Observer, Progress};
 use onehop_testkit::{Folder, Onehop, Program};
 
@@ -36,7 +37,7 @@ fn collection_of(onehop: &Onehop, more: &[(&str, &str)]) -> Collection {
     let options = ReadOptions { variables, environment: None };
     let mut collection =
         collection::read(&example("blog.postman_collection.json"), &options).expect("a collection");
-    collection::reach(&mut collection, Duration::from_secs(5)).expect("a server");
+    collection::reach(&mut collection, &tls::Client::default(), Duration::from_secs(5)).expect("a server");
     collection
 }
 

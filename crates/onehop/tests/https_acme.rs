@@ -13,18 +13,18 @@ use onehop_testkit::{Folder, Onehop, Program, free_address, wait_at_most};
 const ORDER_TIME: Duration = Duration::from_secs(60);
 
 /// A Pebble that validates at the ports of a server, and the server's folder.
-struct Place {
+struct Deployment {
     pebble: Pebble,
     http: u16,
     https: u16,
     folder: Folder,
 }
 
-impl Place {
-    fn new(options: Options) -> Option<Place> {
+impl Deployment {
+    fn new(options: Options) -> Option<Deployment> {
         let (http, https) = (free_address().port(), free_address().port());
         let pebble = Pebble::start(Options { http_port: http, tls_port: https, ..options })?;
-        Some(Place { pebble, http, https, folder: Folder::new() })
+        Some(Deployment { pebble, http, https, folder: Folder::new() })
     }
 
     /// Writes an Onehopfile with a site of each name.
@@ -89,56 +89,56 @@ const NAME: &str = "acme.example.com";
 
 #[test]
 fn three_lines_get_a_certificate_and_a_restart_orders_none() {
-    let Some(place) = Place::new(Options::default()) else { return };
-    place.write(&[NAME], "");
-    let onehop = place.start();
-    let chain = place.wait_for_chain(NAME);
-    assert_eq!(place.orders(), 1, "{}", place.pebble.log());
+    let Some(deployment) = Deployment::new(Options::default()) else { return };
+    deployment.write(&[NAME], "");
+    let onehop = deployment.start();
+    let chain = deployment.wait_for_chain(NAME);
+    assert_eq!(deployment.orders(), 1, "{}", deployment.pebble.log());
     let event = onehop.process.wait_for_event("certificate_obtained");
     assert_eq!(event["name"], NAME);
     drop(onehop);
 
-    let _onehop = place.start();
-    assert!(place.wait_for_chain(NAME) == chain);
-    assert_eq!(place.orders(), 1, "a stored certificate is used");
+    let _onehop = deployment.start();
+    assert!(deployment.wait_for_chain(NAME) == chain);
+    assert_eq!(deployment.orders(), 1, "a stored certificate is used");
 }
 
 #[test]
 fn each_kind_of_challenge_is_answered_by_the_server_itself() {
     // One is left in each round.
     for disabled in ["disable_http_challenge", "disable_tlsalpn_challenge"] {
-        let Some(place) = Place::new(Options::default()) else { return };
-        place.write(&[NAME], "");
-        let text = std::fs::read_to_string(place.folder.join("Onehopfile")).expect("the Onehopfile");
+        let Some(deployment) = Deployment::new(Options::default()) else { return };
+        deployment.write(&[NAME], "");
+        let text = std::fs::read_to_string(deployment.folder.join("Onehopfile")).expect("the Onehopfile");
         let tls = format!(
             "tls {{\n\t\tissuer acme {{\n\t\t\tdir {}\n\t\t\t{disabled}\n\t\t}}\n\t}}\n\trespond",
-            place.pebble.directory()
+            deployment.pebble.directory()
         );
-        place.folder.write("Onehopfile", text.replace("respond", &tls));
-        let _onehop = place.start();
-        place.wait_for_chain(NAME);
+        deployment.folder.write("Onehopfile", text.replace("respond", &tls));
+        let _onehop = deployment.start();
+        deployment.wait_for_chain(NAME);
     }
 }
 
 /// A restart after the certificate in the store was replaced by an older one.
 fn renewed(validity: Validity, is_renewal: bool) {
-    let Some(place) = Place::new(Options::default()) else { return };
-    place.write(&[NAME], "");
-    let onehop = place.start();
-    let first = place.wait_for_chain(NAME);
+    let Some(deployment) = Deployment::new(Options::default()) else { return };
+    deployment.write(&[NAME], "");
+    let onehop = deployment.start();
+    let first = deployment.wait_for_chain(NAME);
     drop(onehop);
     let old = Authority::new("of before").issue_as(&[NAME], KeyKind::Ecdsa, validity);
-    std::fs::write(place.stored(NAME, "crt").expect("stored"), &old.chain_pem).expect("written");
-    std::fs::write(place.stored(NAME, "key").expect("stored"), &old.key_pem).expect("written");
+    std::fs::write(deployment.stored(NAME, "crt").expect("stored"), &old.chain_pem).expect("written");
+    std::fs::write(deployment.stored(NAME, "key").expect("stored"), &old.key_pem).expect("written");
 
-    let onehop = place.start();
+    let onehop = deployment.start();
     let event = wait_at_most(ORDER_TIME, "a renewal", || {
         onehop.process.events().into_iter().find(|event| event["event"] == "certificate_obtained")
     });
     assert_eq!((&event["name"], &event["is_renewal"]), (&NAME.into(), &is_renewal.into()), "{event}");
-    let new = place.wait_for_chain(NAME);
+    let new = deployment.wait_for_chain(NAME);
     assert!(new != first && new != old.chain);
-    assert_eq!(place.orders(), 2, "{}", place.pebble.log());
+    assert_eq!(deployment.orders(), 2, "{}", deployment.pebble.log());
 }
 
 #[test]
@@ -154,24 +154,24 @@ fn a_certificate_that_ended_while_the_machine_was_off_is_replaced() {
 #[test]
 fn a_server_that_is_killed_while_an_order_is_under_way_gets_it_after_its_restart() {
     let options = Options { validation_seconds: Some("2"), ..Options::default() };
-    let Some(place) = Place::new(options) else { return };
-    place.write(&[NAME], "");
+    let Some(deployment) = Deployment::new(options) else { return };
+    deployment.write(&[NAME], "");
     for number in 1..=2 {
-        let onehop = place.start();
-        wait_at_most(ORDER_TIME, "an order", || (place.orders() >= number).then_some(()));
+        let onehop = deployment.start();
+        wait_at_most(ORDER_TIME, "an order", || (deployment.orders() >= number).then_some(()));
         // Dropped, it is killed.
         drop(onehop);
     }
-    let _onehop = place.start();
-    place.wait_for_chain(NAME);
+    let _onehop = deployment.start();
+    deployment.wait_for_chain(NAME);
 }
 
 #[test]
 fn a_name_that_fails_keeps_no_other_from_being_served() {
-    let Some(place) = Place::new(Options::default()) else { return };
-    place.write(&["www.blocked.example", NAME], "");
-    let onehop = place.start();
-    place.wait_for_chain(NAME);
+    let Some(deployment) = Deployment::new(Options::default()) else { return };
+    deployment.write(&["www.blocked.example", NAME], "");
+    let onehop = deployment.start();
+    deployment.wait_for_chain(NAME);
     let event = wait_at_most(ORDER_TIME, "a failure", || {
         onehop.process.events().into_iter().find(|event| event["event"] == "certificate_failed")
     });

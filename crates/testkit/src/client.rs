@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use crate::PATIENCE;
-use crate::tls::TlsConnection;
+use crate::tls::{TlsClient, TlsConnection};
 
 /// One connection, kept from request to request.
 pub struct Client {
@@ -15,6 +15,16 @@ pub struct Client {
     host: String,
     /// Bytes after the last response.
     rest: Vec<u8>,
+}
+
+impl TlsClient {
+    /// Connects, and speaks HTTP to that name.
+    ///
+    /// # Errors
+    /// Those of [`TlsClient::connect`].
+    pub fn client(&self, address: &str, name: &str) -> std::io::Result<Client> {
+        Ok(Client::over_tls(self.connect(address, name)?, name))
+    }
 }
 
 /// One response as it stood on the wire.

@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use super::{Mark, Metric, Row, Sample, Settings, Source, Target, table};
 use crate::caveat::{Caveat, CaveatCode};
 use crate::outcome::Tally;
+use crate::plan;
 use crate::statistics::PAIRS_MIN;
-use crate::tls;
 
 /// Rounds below which an interval is so wide that only large differences are found.
 const ROUNDS_FEW: usize = 5;
@@ -25,7 +25,7 @@ pub(super) fn of(targets: &[Target], settings: &Settings, samples: &[Sample], ro
             Settings::default().rounds
         )));
     }
-    caveats.extend(tls::caveat(targets.iter().flat_map(|target| &target.requests)));
+    caveats.extend(plan::unverified(targets.iter().flat_map(|target| &target.requests)));
     caveats.extend(of_running(targets));
     for (place, target) in targets.iter().enumerate() {
         let own: Vec<&Sample> = samples.iter().filter(|sample| sample.target == place).collect();

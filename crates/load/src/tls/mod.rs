@@ -4,7 +4,6 @@
 //! `engine/` and `client/` move the bytes. Never trusts a certificate that is not verified, unless the settings say so,
 //! and a report then says it.
 
-use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -16,14 +15,14 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, NamedGroup, RootCertStore};
 
-use crate::caveat::{Caveat, CaveatCode};
-use crate::plan::Request;
 use crate::url::{Scheme, Url};
 
+pub use error::SettingsError;
 pub use negotiated::{Handshakes, Parameters};
 
 pub(crate) use problem::explain;
 
+pub mod error;
 mod negotiated;
 mod problem;
 mod verify;
@@ -65,11 +64,6 @@ pub enum Sessions {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Curve(NamedGroup);
 
-/// Why requests cannot be encrypted as the settings say. Its text is for a person.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct SettingsError(String);
-
 /// The client's side of TLS for one command: its certificates are read once, when the first `https://` URL needs them.
 #[derive(Debug, Clone, Default)]
 pub struct Client {
@@ -83,7 +77,7 @@ pub struct Tls {
     config: Arc<ClientConfig>,
     name: ServerName<'static>,
     sessions: Sessions,
-    is_insecure: bool,
+    pub(crate) is_insecure: bool,
 }
 
 impl Client {
@@ -177,20 +171,6 @@ impl Curve {
             }
         }
     }
-}
-
-/// Said where certificates are not verified.
-pub fn caveat<'a>(requests: impl IntoIterator<Item = &'a Request>) -> Option<Caveat> {
-    let unverified =
-        requests.into_iter().filter(|request| request.tls.as_ref().is_some_and(|tls| tls.is_insecure));
-    let hosts: BTreeSet<String> = unverified.map(|request| format!("`{}`", request.url.authority)).collect();
-    let hosts: Vec<String> = hosts.into_iter().collect();
-    (!hosts.is_empty()).then(|| {
-        CaveatCode::Unverified.says(format!(
-            "certificates were not verified: who answered as {} is not known",
-            hosts.join(", ")
-        ))
-    })
 }
 
 fn config(settings: &Settings) -> Result<ClientConfig, SettingsError> {

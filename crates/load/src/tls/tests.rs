@@ -71,6 +71,7 @@ impl Site {
     fn request(&self, host: &str, settings: Settings) -> Request {
         let url = Url::parse(&format!("https://{host}:{}/", self.address.port())).unwrap();
         Request {
+            tls: None,
             name: "page".to_owned(),
             tls: Client::new(settings).of(&url).unwrap(),
             url,

@@ -35,7 +35,7 @@ fn an_unknown_name_gets_the_alert_unrecognized_name() {
 }
 
 #[test]
-fn a_client_that_offers_no_known_protocol_is_told_so_and_one_that_offers_none_is_served() {
+fn a_client_that_offers_no_known_protocol_gets_an_alert_and_one_that_offers_none_is_served() {
     let subject = Subject::start(HELLO);
     let offering = |protocols: &[&'static str]| {
         let client = TlsClient::new(Offer { protocols: protocols.to_vec(), ..subject.offer() });

@@ -149,13 +149,12 @@ fn a_client_that_ends_its_sending_still_gets_the_answer() {
 #[test]
 fn a_tunnel_echoes() {
     let upstream = Upstream::start(|connection| {
-        while let Some(request) = connection.request() {
+        if let Some(request) = connection.request() {
             assert!(request.field("Upgrade").is_some());
             connection.send(
                 "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
             );
             connection.echo();
-            return;
         }
     });
     let site =

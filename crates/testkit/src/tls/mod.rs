@@ -17,7 +17,7 @@ pub use offer::{ECDSA_ONLY, Offer, OneStore, RSA_ONLY, TLS12, TLS13};
 pub use rustls::AlertDescription;
 pub use rustls::pki_types::CertificateDer;
 
-use crate::{Client, PATIENCE};
+use crate::PATIENCE;
 
 /// A client that keeps its sessions: the second connection to a name may resume the first.
 #[derive(Clone)]
@@ -76,14 +76,6 @@ impl TlsClient {
         // Where the server has refused the client's certificate meanwhile, its reason is there to be read all the same.
         connection.send_waiting().or_else(|error| if is_gone(&error) { Ok(()) } else { Err(error) })?;
         Ok(connection)
-    }
-
-    /// The same, and speaks HTTP over it to that name.
-    ///
-    /// # Errors
-    /// Those of [`TlsClient::connect`].
-    pub fn client(&self, address: &str, name: &str) -> Result<Client> {
-        Ok(Client::over_tls(self.connect(address, name)?, name))
     }
 
     /// A connection on which nothing has been sent yet.

@@ -21,7 +21,7 @@ pub(super) fn collection(arguments: &Collection) -> Result<(), Failure> {
     let mut session = Session::begin(&arguments.output)?;
     let tls = arguments.encryption.client();
     collection::reach(&mut collection, &tls, arguments.connect_timeout).map_err(url_failure)?;
-    session.caveats.extend(onehop_load::tls::caveat(&collection.requests));
+    session.caveats.extend(onehop_load::plan::unverified(&collection.requests));
     let timeouts = Timeouts { connect: arguments.connect_timeout, response: arguments.timeout };
     let run = collection::run(&collection, arguments.iterations, timeouts, &mut session);
     let failed: u64 = run.requests.iter().map(|request| request.failed).sum();

@@ -4,12 +4,11 @@ use std::time::Duration;
 
 use onehop_load::engine;
 use onehop_load::outcome::{End, Run};
-use onehop_load::plan::{Arrivals, Pace, Plan, Request, Reuse, Spacing, Timeouts, Until};
+use onehop_load::plan::{self, Arrivals, Pace, Plan, Request, Reuse, Spacing, Timeouts, Until};
 use onehop_load::progress::Observer as _;
 use onehop_load::quantity::Rates;
 use onehop_load::repeat;
 use onehop_load::report::{self, Findings};
-use onehop_load::tls;
 
 use super::marks::Marks;
 use super::requests::{self, Form};
@@ -56,7 +55,7 @@ pub(super) fn measure(
     runs: usize,
 ) -> Result<Vec<report::Load>, Failure> {
     announce(session, plans, runs);
-    session.caveats.extend(tls::caveat(plans.iter().flat_map(|plan| &plan.requests)));
+    session.caveats.extend(plan::unverified(plans.iter().flat_map(|plan| &plan.requests)));
     let _marks = Marks::begin(plans.iter().flat_map(|plan| &plan.requests).map(|request| &request.address));
     let mut loads: Vec<report::Load> = plans
         .iter()

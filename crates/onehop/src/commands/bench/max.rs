@@ -1,10 +1,9 @@
 //! `onehop bench max`: the highest rate that keeps a percentile under a limit.
 
-use onehop_load::plan::Until;
+use onehop_load::plan::{self, Until};
 use onehop_load::quantity::Rates;
 use onehop_load::report::Findings;
 use onehop_load::saturation::{self, Limit};
-use onehop_load::tls;
 
 use super::load;
 use super::marks::Marks;
@@ -34,7 +33,7 @@ pub(super) fn max(arguments: &Max) -> Result<(), Failure> {
     };
     let mut session = Session::begin(&arguments.output)?;
     requests::reach(&mut plan.requests, arguments.shape.i_own_this_host, arguments.shape.connect_timeout)?;
-    session.caveats.extend(tls::caveat(&plan.requests));
+    session.caveats.extend(plan::unverified(&plan.requests));
     let settings = saturation::Settings {
         spacing: arguments.arrivals,
         time: arguments.time,

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use onehop_connection::deadline::{Deadline, Waiting};
+use onehop_connection::limits::READ_BUFFER_BYTES;
 use onehop_connection::tls_stream::{self, HandshakeError, TlsStream};
 use onehop_metrics::counters::HandshakeFailure;
 use onehop_tls::{Chain, certificate};
@@ -95,7 +96,7 @@ async fn negotiate(
     if !RECORDS.contains(&first_byte(&stream, deadline).await?) {
         let _ = stream.try_write(PLAIN_HTTP);
         // With unread bytes a close is a reset, which may take the answer back (RFC 9112 section 9.6).
-        let _ = stream.try_read(&mut [0; 4096]);
+        let _ = stream.try_read(&mut [0; READ_BUFFER_BYTES]);
         return Err(HandshakeFailure::NotTls);
     }
     let mut acceptor = Acceptor::default();
