@@ -29,6 +29,7 @@ pub(crate) fn with_others() -> RwLockReadGuard<'static, ()> {
 /// A GET of `/`.
 pub(crate) fn request(address: Address) -> Request {
     Request {
+        tls: None,
         name: "it".to_owned(),
         url: Url::parse("http://localhost/").unwrap(),
         address,
