@@ -81,7 +81,8 @@ fn what_is_sent_of_a_collection_is_what_newman_sends() {
     let mut collection =
         collection::read(&folder.join("everything.postman_collection.json"), &options).expect("a collection");
     assert_eq!(collection.requests.len(), expected.len());
-    collection::reach(&mut collection, Duration::from_secs(5)).expect("a server");
+    collection::reach(&mut collection, &onehop_load::tls::Client::default(), Duration::from_secs(5))
+        .expect("a server");
     let run = collection::run(&collection, 1, Timeouts::default(), &mut Unobserved);
     let sent = recorded.join().expect("all requests");
     for ((request, sent), expected) in collection.requests.iter().zip(&sent).zip(expected) {
