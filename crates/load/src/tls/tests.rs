@@ -10,7 +10,7 @@ use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use super::*;
 use crate::client;
 use crate::engine;
-use crate::plan::{Expect, Pace, Plan, Reuse, Timeouts, Until};
+use crate::plan::{Expect, Pace, Plan, Request, Reuse, Timeouts, Until};
 use crate::progress::Unobserved;
 use crate::url::Address;
 
@@ -71,7 +71,6 @@ impl Site {
     fn request(&self, host: &str, settings: Settings) -> Request {
         let url = Url::parse(&format!("https://{host}:{}/", self.address.port())).unwrap();
         Request {
-            tls: None,
             name: "page".to_owned(),
             tls: Client::new(settings).of(&url).unwrap(),
             url,
