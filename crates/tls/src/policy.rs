@@ -44,8 +44,9 @@ impl Policy {
 pub struct Tickets {
     /// By who may resume with them: a ticket of a site without `client_auth` must not let anybody into one with it.
     ticketers: Vec<(Audience, Arc<dyn ProducesTickets>)>,
-    /// By number, less one.
     known: Vec<(TlsPolicy, Option<Trusted>, Policy)>,
+    /// The highest number of a policy until now: one that is gone leaves its own to no other.
+    numbers: u32,
 }
 
 /// Whose certificates were verified before a ticket was given.
@@ -63,10 +64,19 @@ impl Tickets {
         }
         let audience = settings.client_auth.clone().zip(trusted.clone());
         let template = template(settings, trusted.as_ref(), self.ticketer(audience)?)?;
-        let number = u32::try_from(self.known.len() + 1).unwrap_or(u32::MAX);
-        let policy = Policy { number, template: Arc::new(template) };
+        self.numbers = self.numbers.saturating_add(1);
+        let policy = Policy { number: self.numbers, template: Arc::new(template) };
         self.known.push((settings.clone(), trusted, policy.clone()));
         Ok(policy)
+    }
+
+    /// Forgets what none of these policies needs, so that reloads do not add up.
+    pub fn retain(&mut self, numbers: &[u32]) {
+        self.known.retain(|(_, _, policy)| numbers.contains(&policy.number));
+        let known = &self.known;
+        self.ticketers.retain(|(audience, _)| {
+            known.iter().any(|(settings, of, _)| settings.client_auth.clone().zip(of.clone()) == *audience)
+        });
     }
 
     fn ticketer(&mut self, audience: Audience) -> Result<Arc<dyn ProducesTickets>, String> {
@@ -220,6 +230,19 @@ mod tests {
         let changed = tickets.policy(&settings).expect("a policy");
         assert_ne!(changed.number, closed.number);
         assert!(!Arc::ptr_eq(&changed.template.ticketer, &closed.template.ticketer));
+    }
+
+    #[test]
+    fn policies_that_are_gone_are_forgotten_and_their_numbers_stay_theirs() {
+        let mut tickets = Tickets::default();
+        let usual = tickets.policy(&TlsPolicy::default()).expect("a policy");
+        let new = TlsPolicy { oldest: TlsVersion::Tls13, ..TlsPolicy::default() };
+        let gone = tickets.policy(&new).expect("a policy");
+        tickets.retain(&[usual.number]);
+        assert_eq!((tickets.known.len(), tickets.ticketers.len()), (1, 1));
+        assert_ne!(tickets.policy(&new).expect("a policy").number, gone.number);
+        tickets.retain(&[]);
+        assert!(tickets.known.is_empty() && tickets.ticketers.is_empty());
     }
 
     #[test]

@@ -271,7 +271,10 @@ fn sites(settings: &Checked, tickets: &mut Tickets) -> Result<Sites, String> {
         let tls = site.tls.as_ref().map(|tls| site_tls(site, tls, tickets, (&mut from_files, &mut warnings)));
         tls.transpose().map(|made| made.map(Arc::new))
     });
-    Ok((sites.collect::<Result<Vec<_>, String>>()?, from_files, warnings))
+    let sites = sites.collect::<Result<Vec<_>, String>>()?;
+    let used: Vec<u32> = sites.iter().flatten().map(|tls| tls.policy.number).collect();
+    tickets.retain(&used);
+    Ok((sites, from_files, warnings))
 }
 
 /// The policy and the certificates of one site.

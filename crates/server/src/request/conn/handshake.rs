@@ -32,8 +32,14 @@ const PLAIN_HTTP: &[u8] =
 const CHALLENGE_PROTOCOL: &[u8] = b"acme-tls/1";
 /// The number of no policy.
 const CHALLENGE_POLICY: u32 = 0;
+/// A fatal `unexpected_message` (RFC 8446 section 5): nothing but a handshake comes first.
+const UNEXPECTED_MESSAGE: &[u8] = &[21, 3, 3, 0, 2, 2, 10];
 /// The first bytes of TLS records (RFC 8446 section 5.1, RFC 6520 section 3). No method of HTTP begins so.
 const RECORDS: RangeInclusive<u8> = 20..=24;
+/// That of a record with an alert.
+const ALERT: u8 = 21;
+/// That of a record with a handshake message.
+const HANDSHAKE: u8 = 22;
 
 /// A handshake on its way; counted while it lives.
 struct Counted<'c>(&'c Core);
@@ -93,11 +99,18 @@ async fn negotiate(
     listener: usize,
     deadline: &Deadline,
 ) -> Result<(TlsStream, u32), HandshakeFailure> {
-    if !RECORDS.contains(&first_byte(&stream, deadline).await?) {
-        let _ = stream.try_write(PLAIN_HTTP);
-        // With unread bytes a close is a reset, which may take the answer back (RFC 9112 section 9.6).
+    let refusal = match first_byte(&stream, deadline).await? {
+        HANDSHAKE => None,
+        // A client that has already failed expects no response.
+        ALERT => Some((&[][..], HandshakeFailure::Protocol)),
+        first if RECORDS.contains(&first) => Some((UNEXPECTED_MESSAGE, HandshakeFailure::Protocol)),
+        _ => Some((PLAIN_HTTP, HandshakeFailure::NotTls)),
+    };
+    if let Some((response, failure)) = refusal {
+        let _ = stream.try_write(response);
+        // With unread bytes a close is a reset, which may take the response back (RFC 9112 section 9.6).
         let _ = stream.try_read(&mut [0; READ_BUFFER_BYTES]);
-        return Err(HandshakeFailure::NotTls);
+        return Err(failure);
     }
     let mut acceptor = Acceptor::default();
     let accepted = poll_fn(|context| match tls_stream::poll_hello(&mut acceptor, &mut stream, context) {
