@@ -119,7 +119,9 @@ impl Storage for FileStore {
     fn list(&self, prefix: &str) -> Result<Vec<String>, StoreError> {
         let folder = self.path(prefix)?;
         let entries = match std::fs::read_dir(&folder) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                return Ok(Vec::new());
+            }
             entries => entries.map_err(io("list", &folder))?,
         };
         let mut names = Vec::new();

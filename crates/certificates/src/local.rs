@@ -6,14 +6,14 @@
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
     Issuer as Signer, KeyPair, KeyUsagePurpose, RsaKeySize, SanType,
 };
-use rustls::pki_types::PrivateKeyDer;
 use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use crate::Clock;
@@ -103,7 +103,10 @@ impl LocalAuthority {
         let _lock = lock_briefly(&*self.storage, "pki_local")?;
         let root = match self.load(ROOT)?.filter(|root| root.loaded.is_valid_at(now)) {
             Some(root) => root,
-            None => self.save(ROOT, &make_root(now)?)?,
+            None => {
+                self.must_not_be_trusted(now)?;
+                self.save(ROOT, &make_root(now)?)?
+            }
         };
         let usable = self.load(INTERMEDIATE)?.filter(|intermediate| {
             is_fresh(&intermediate.loaded, now) && is_signed_by(&intermediate.loaded, &root.loaded)
@@ -113,6 +116,22 @@ impl LocalAuthority {
             None => self.save(INTERMEDIATE, &make_intermediate(&root, now)?)?,
         };
         Ok(Authority { root_pem: root.loaded.chain_pem().to_owned(), intermediate })
+    }
+
+    /// Refuses to replace a root that is still valid, whose key is missing or another one's: clients trust it.
+    fn must_not_be_trusted(&self, now: SystemTime) -> Result<(), Problem> {
+        let Some(content) = self.storage.read(ROOT.0)? else { return Ok(()) };
+        let Ok(certificate) = CertificateDer::from_pem_slice(&content) else { return Ok(()) };
+        let Ok((_, parsed)) = X509Certificate::from_der(&certificate) else { return Ok(()) };
+        let ends = u64::try_from(parsed.validity().not_after.timestamp()).unwrap_or_default();
+        if UNIX_EPOCH + Duration::from_secs(ends) <= now {
+            return Ok(());
+        }
+        Err(Problem::Read(format!(
+            "the local authority's root {} is there, and {} is missing or belongs to another: put the key back, or remove both, \
+             and trust the new root with `onehop trust`",
+            ROOT.0, ROOT.1
+        )))
     }
 
     fn load(&self, keys: (&str, &str)) -> Result<Option<Held>, Problem> {

@@ -5,7 +5,7 @@ use std::io::Write;
 use rustls::CertificateCompressionAlgorithm;
 use rustls::compress::{CertCompressor, CompressionFailed, CompressionLevel};
 
-/// What is offered, in the order of preference. Each certificate is compressed once and kept by rustls.
+/// What is offered, in the order of preference. What was compressed is kept ([`crate::limits::COMPRESSED_CHAINS_MAX`]).
 pub(crate) const COMPRESSORS: [&dyn CertCompressor; 2] = [&Brotli, &Zlib];
 
 /// 22 is the largest window without an extension (RFC 7932 section 9.1); a chain is smaller.

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use onehop_config::checked::tls::{TlsPolicy, TlsVersion};
+use rustls::compress::CompressionCache;
 use rustls::crypto::CryptoProvider;
 use rustls::crypto::aws_lc_rs::{Ticketer, default_provider};
 use rustls::server::{ClientHello, NoServerSessionStorage, ProducesTickets};
@@ -14,7 +15,7 @@ use rustls::{CipherSuite, ServerConfig, SupportedProtocolVersion};
 use crate::certificate::{Always, Chain};
 use crate::client_auth::{self, Trusted};
 use crate::compression::COMPRESSORS;
-use crate::limits::TICKETS_PER_HANDSHAKE;
+use crate::limits::{COMPRESSED_CHAINS_MAX, TICKETS_PER_HANDSHAKE};
 
 /// The protocols that are spoken, as ALPN names them (RFC 7301 section 6).
 const PROTOCOLS: [&[u8]; 1] = [b"http/1.1"];
@@ -122,6 +123,7 @@ fn template(
     config.send_tls13_tickets = TICKETS_PER_HANDSHAKE;
     config.max_early_data_size = 0;
     config.cert_compressors = COMPRESSORS.to_vec();
+    config.cert_compression_cache = Arc::new(CompressionCache::new(COMPRESSED_CHAINS_MAX));
     Ok(config)
 }
 

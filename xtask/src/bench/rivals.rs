@@ -8,6 +8,7 @@ use onehop_load::compare::Source;
 use onehop_load::measure::{Server, Stage, Staged};
 use onehop_load::plan::{Expect, Timeouts};
 use onehop_load::scenario::{Choice, Scenario};
+use onehop_testkit::tls::Authority;
 
 use crate::steps::{command, quiet};
 use crate::{Outcome, ground, install};
@@ -31,6 +32,19 @@ pub(crate) fn make_site() -> Outcome<PathBuf> {
     let words = [script.display().to_string(), folder.display().to_string()];
     ground::output_of("node", &[&words[0], &words[1]]).ok_or("node cannot make benchmarks/site")?;
     Ok(folder)
+}
+
+/// The certificate that servers of scenarios with HTTPS show, and the root that issued it: made once for a checkout.
+pub(crate) fn make_certificate() -> Outcome {
+    let folder = ground::target_folder("bench/https")?;
+    if folder.join("site.key").exists() {
+        return Ok(());
+    }
+    let authority = Authority::new("Benchmarks");
+    let site = authority.issue(&["localhost"]);
+    std::fs::write(folder.join("root.pem"), &authority.root_pem)?;
+    std::fs::write(folder.join("site.pem"), site.chain_pem)?;
+    Ok(std::fs::write(folder.join("site.key"), site.key_pem)?)
 }
 
 /// A server of the scenario of files, started; what it needs around it ends after it.

@@ -45,6 +45,7 @@ pub(super) fn run(name: &str, words: &[&str]) -> Outcome {
         provide(program, &programs)?;
     }
     rivals::make_site()?;
+    rivals::make_certificate()?;
     let results = ground::target_folder("bench/results")?.join(format!("{name}.json"));
     // What an earlier run left is no result of this one.
     let _ = std::fs::remove_file(&results);

@@ -109,6 +109,11 @@ impl Entry {
         if folders(&self.wanted) != theirs {
             (self.failures, self.unsaved, self.due) = (0, None, now);
         }
+        // The same issuers with other settings: an account or a challenge that failed may work now.
+        let is_same = |(one, other): (&Arc<dyn Issuer>, &Arc<dyn Issuer>)| Arc::ptr_eq(one, other);
+        if self.failures > 0 && !self.wanted.issuers.iter().zip(&wanted.issuers).all(is_same) {
+            (self.failures, self.due) = (0, now);
+        }
         self.is_on_demand = false;
         self.wanted = wanted;
         if self.failures == 0
@@ -245,7 +250,11 @@ impl Entry {
         self.current =
             Some(Current { found, window: None, window_due: now, earliest, jitter: fastrand::f64() });
         (self.failures, self.last_error, self.unsaved) = (0, None, None);
-        self.due = self.renewal();
+        // An order that was under way while a reload changed the issuers: the certificate is served until one of theirs.
+        let is_theirs = self.current.as_ref().is_some_and(|current| {
+            self.wanted.issuers.iter().any(|issuer| issuer.folder() == current.found.folder)
+        });
+        self.due = if is_theirs { self.renewal() } else { now };
         let answers = self.waiters.drain(..).map(|waiter| (waiter, Ok(Arc::clone(&loaded)))).collect();
         Applied { is_changed: true, events: Vec::new(), answers }
     }

@@ -24,31 +24,35 @@ pub(super) fn site(
     settings: &TlsSettings,
     addresses: &[&Address],
 ) -> SiteTls {
-    let of_issuers = settings.acme != AcmeIssuer::default() || !settings.issuers.is_empty();
-    let obtains = match global.auto_https {
-        AutoHttps::On | AutoHttps::DisableRedirects => settings.files.is_empty() || of_issuers,
-        AutoHttps::IgnoreLoaded => true,
-        AutoHttps::DisableCertificates | AutoHttps::Off => of_issuers,
-    };
+    let obtains = !matches!(global.auto_https, AutoHttps::DisableCertificates | AutoHttps::Off);
+    let prefers_managed = global.auto_https == AutoHttps::IgnoreLoaded;
+    let has_files = !settings.files.is_empty();
     let mut managed: Vec<Managed> = Vec::new();
     for address in addresses.iter().filter(|_| obtains) {
         let Some(host) = &address.host else { continue };
         let name = name_of(host);
         let issuers = issuers(cx, settings, &name);
-        if !settings.is_broken {
-            cx.keep(must_be_obtainable(&name, &issuers, address));
+        match must_be_obtainable(&name, &issuers, address) {
+            Ok(()) => {}
+            // One of the files is for it; what is in them is seen at the start.
+            Err(_) if has_files || settings.is_broken => continue,
+            Err(problem) => {
+                cx.problems.push(problem);
+                continue;
+            }
         }
         match managed.iter_mut().find(|managed| managed.issuers == issuers) {
             Some(managed) => managed.names.push(name),
             None => managed.push(Managed {
                 names: vec![name],
+                unless_loaded: has_files && !prefers_managed,
                 issuers,
                 key_type: settings.key_type.unwrap_or(cx.certificates.key_type),
                 renewal_ratio: settings.renewal_ratio.unwrap_or(cx.certificates.renewal_ratio),
             }),
         }
     }
-    SiteTls { files: settings.files.clone(), managed, policy: settings.policy.clone() }
+    SiteTls { files: settings.files.clone(), managed, prefers_managed, policy: settings.policy.clone() }
 }
 
 /// A host as certificates have it.

@@ -83,6 +83,18 @@ impl Listeners {
         endpoint: Endpoint,
         address: &Address,
     ) -> Option<usize> {
+        if endpoint.tls
+            && let ListenAddress::Unix { path, .. } = &listen
+        {
+            let message =
+                format!("`{}` is served with TLS, and {} is a Unix socket", address.label, path.display());
+            cx.problems.push(
+                Problem::error("mixed-tls", &address.place, message)
+                    .label("TLS over Unix sockets is a feature of Caddy that onehop does not have yet")
+                    .help(format!("what stands in front does TLS: write `http://{}`", address.label)),
+            );
+            return None;
+        }
         let index = match self.known.get(&listen) {
             Some(index) => *index,
             None => {

@@ -36,6 +36,8 @@ pub struct SiteTls {
     pub files: Vec<CertificateFiles>,
     /// Certificates that are obtained and renewed, by their issuers.
     pub managed: Vec<Managed>,
+    /// `auto_https ignore_loaded_certs`: what is obtained is shown before what files hold.
+    pub prefers_managed: bool,
     /// What is negotiated.
     pub policy: TlsPolicy,
 }
@@ -54,6 +56,8 @@ pub struct CertificateFiles {
 pub struct Managed {
     /// DNS names (the first label may be `*`) and IP addresses, each with a certificate of its own.
     pub names: Vec<String>,
+    /// Only names that no certificate of the site's files is for.
+    pub unless_loaded: bool,
     /// Who issues them: the next one where one fails.
     pub issuers: Vec<CertificateIssuer>,
     /// Their keys.

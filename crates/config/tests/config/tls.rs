@@ -14,7 +14,9 @@ fn certificates(text: &str) -> Vec<String> {
         all.extend(tls.files.iter().map(|pair| format!("file {}", pair.certificate.display())));
         for managed in &tls.managed {
             let issuers: Vec<String> = managed.issuers.iter().map(issuer).collect();
-            all.extend(managed.names.iter().map(|name| format!("{name} from {}", issuers.join(", "))));
+            let unless = if managed.unless_loaded { " unless loaded" } else { "" };
+            let names = managed.names.iter();
+            all.extend(names.map(|name| format!("{name} from {}{unless}", issuers.join(", "))));
         }
     }
     all
@@ -106,7 +108,7 @@ fn files_stand_for_certificates_that_would_be_obtained() {
             "{{\n\tadmin off\n\t{global}\n}}\nexample.com {{\n\ttls cert.pem key.pem\n\trespond a\n}}\n"
         ))
     };
-    assert_eq!(of(""), ["file /work/cert.pem"]);
+    assert_eq!(of(""), ["file /work/cert.pem", "example.com from Let's Encrypt unless loaded"]);
     assert_eq!(of("auto_https disable_certs"), ["file /work/cert.pem"]);
     assert_eq!(
         of("auto_https ignore_loaded_certs"),

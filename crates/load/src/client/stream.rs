@@ -113,8 +113,7 @@ impl Stream {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => return Err(RequestError::Tls(error.to_string())),
             }
-            // What is encrypted is never shorter than what it holds.
-            let mut records = vec![0; buffer.len().max(READ_BYTES)];
+            let mut records = [0; RECORDS_READ_BYTES];
             let count = self.socket.read(&mut records, wait)?;
             if count == 0 {
                 self.is_cut_off = true;
@@ -133,6 +132,10 @@ impl Stream {
         self.socket.send_records(session, wait)
     }
 }
+
+/// Bytes of one read of an encrypted connection: what rustls takes in one go, so that it never holds more than the rest of a
+/// record and this, which is within what it keeps decrypted.
+const RECORDS_READ_BYTES: usize = 4096;
 
 /// Takes records that came; what they hold for HTTP is read afterwards.
 fn take_records(session: &mut ClientConnection, mut records: &[u8]) -> Result<(), rustls::Error> {

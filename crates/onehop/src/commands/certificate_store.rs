@@ -38,7 +38,8 @@ pub(super) fn folder(named: &CertificateStore) -> Result<PathBuf, Failure> {
     }
     let file = match &named.file {
         Some(_) => Some(configuration::find(named.file.as_ref(), "--file FILE")?),
-        None => configuration::find_here(),
+        // Root follows no file of another user's that happens to be here.
+        None => configuration::find_here().filter(|file| own_user() != 0 || owner(&file.path) == 0),
     };
     match file {
         Some(file) => {
@@ -51,6 +52,13 @@ pub(super) fn folder(named: &CertificateStore) -> Result<PathBuf, Failure> {
 
 /// Opens the store, which is made where it is missing.
 pub(super) fn open(folder: &Path) -> Result<FileStore, Failure> {
+    let owner = owner(folder);
+    if own_user() == 0 && owner != 0 {
+        return Err(Failure::failed(format!(
+            "{} is for the user {owner}, whose server could not use what root writes there\n  run this as that user",
+            folder.display()
+        )));
+    }
     FileStore::open(folder).map_err(|error| Failure::failed(error.to_string()))
 }
 

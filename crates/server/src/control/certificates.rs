@@ -18,7 +18,7 @@ use onehop_certificates::issuer::{Issuer, KeyType};
 use onehop_certificates::keeper::{Event as CertificateEvent, Keeper, Wanted};
 use onehop_certificates::loaded::Loaded;
 use onehop_certificates::local::LocalAuthority;
-use onehop_certificates::store::Storage;
+use onehop_certificates::store::{Storage, safe};
 use onehop_config::checked::tls::{self as checked, CertificateIssuer, SiteTls as Settled};
 use onehop_config::checked::{Checked, Site};
 use onehop_supervisor::data;
@@ -29,7 +29,7 @@ use rustls::pki_types::pem::PemObject;
 use super::certificate_report::{self, FileCertificate};
 use super::events::{Event, EventSink};
 use crate::limits::{ACME_ORDER_DEADLINE, DNS_HOOK_DEADLINE, DNS_PROPAGATION_DELAY};
-use crate::request::route::SiteTls;
+use crate::request::route::{FileChain, SiteTls};
 
 /// Let's Encrypt's directory.
 const LETS_ENCRYPT: &str = "https://acme-v02.api.letsencrypt.org/directory";
@@ -96,8 +96,13 @@ impl Certificates {
         let (mut tickets, mut kept) = (state.tickets.clone(), state.kept.clone());
         drop(state);
         let (sites, files, warnings) = sites(settings, &mut tickets)?;
-        let managed: Vec<&checked::Managed> =
-            settings.sites.iter().flat_map(|site| &site.tls).flat_map(|tls| &tls.managed).collect();
+        let managed: Vec<(&checked::Managed, &SiteTls)> = settings
+            .sites
+            .iter()
+            .zip(&sites)
+            .filter_map(|(site, made)| Some((site.tls.as_deref()?, made.as_deref()?)))
+            .flat_map(|(tls, made)| tls.managed.iter().map(move |managed| (managed, made)))
+            .collect();
         let mut wanted: Vec<Wanted> = Vec::new();
         if !managed.is_empty() {
             let global = &settings.global;
@@ -106,12 +111,14 @@ impl Certificates {
                 Some(known) => known,
                 None => self.open(folder)?,
             };
-            for managed in managed {
+            for (managed, made) in managed {
                 let issuers = managed.issuers.iter().map(|issuer| self.issuer(&mut opened, issuer));
                 let issuers = issuers.collect::<Result<Vec<_>, _>>()?;
                 for name in &managed.names {
                     // Two ports of one name have one certificate.
-                    if wanted.iter().any(|known| known.name == *name) {
+                    let is_loaded =
+                        managed.unless_loaded && made.files.iter().any(|file| file.loaded.matches_name(name));
+                    if is_loaded || wanted.iter().any(|known| known.name == *name) {
                         continue;
                     }
                     wanted.push(Wanted {
@@ -210,7 +217,7 @@ impl Certificates {
             key: format!(
                 "acme/{}/users/{}/{}",
                 onehop_acme::folder(&directory),
-                acme.email.as_deref().unwrap_or("default"),
+                safe(acme.email.as_deref().unwrap_or("default")).map_err(|error| error.to_string())?,
                 ACCOUNT
             ),
         };
@@ -291,13 +298,17 @@ fn site_tls(
         let loaded =
             Loaded::from_files(&pair.certificate, &pair.key).map_err(|error| of_site(error.to_string()))?;
         warnings.extend(loaded.warning(SystemTime::now()).map(of_site));
-        files.push(Chain::new(Arc::clone(loaded.certified_key())));
+        let loaded = Arc::new(loaded);
+        files.push(FileChain {
+            chain: Chain::new(Arc::clone(loaded.certified_key())),
+            loaded: Arc::clone(&loaded),
+        });
         // Sites that name the same file have one certificate.
         if !from_files.iter().any(|known| known.path == pair.certificate) {
-            from_files.push(FileCertificate { path: pair.certificate.clone(), loaded: Arc::new(loaded) });
+            from_files.push(FileCertificate { path: pair.certificate.clone(), loaded });
         }
     }
-    Ok(SiteTls { policy, files })
+    Ok(SiteTls { policy, files, prefers_managed: tls.prefers_managed })
 }
 
 fn table(loaded: &[Arc<Loaded>]) -> ChainTable {

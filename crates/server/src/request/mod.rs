@@ -113,7 +113,11 @@ pub(crate) fn find_site<'a>(
     let found = found.and_then(|number| Some((number, snapshot.sites.get(number)?)));
     // RFC 9110 section 15.5.20: the connection was negotiated under another policy, so its client may not be one that this
     // site lets in.
-    let negotiated = |(_, site): &(usize, &Site)| !origin.tls || site.policy_number() == origin.policy;
+    // Nor may one be that came before a reload encrypted the listener.
+    let is_encrypted = snapshot.tls.is_encrypted(origin.listener);
+    let negotiated = |(_, site): &(usize, &Site)| {
+        origin.tls == is_encrypted && (!is_encrypted || site.policy_number() == origin.policy)
+    };
     found.filter(negotiated).ok_or_else(|| {
         error_response::fill(HttpError::UnknownHost, response);
         Served::before_a_site(HttpError::UnknownHost)

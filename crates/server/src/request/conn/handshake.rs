@@ -14,13 +14,14 @@ use onehop_connection::deadline::{Deadline, Waiting};
 use onehop_connection::limits::READ_BUFFER_BYTES;
 use onehop_connection::tls_stream::{self, HandshakeError, TlsStream};
 use onehop_metrics::counters::HandshakeFailure;
-use onehop_tls::{Chain, certificate};
-use rustls::server::{Accepted, Acceptor};
+use onehop_tls::{Chain, ChainTable, certificate};
+use rustls::server::{Accepted, Acceptor, ClientHello};
 use rustls::{HandshakeKind, ServerConfig};
 use tokio::net::TcpStream;
 
 use crate::limits::{HANDSHAKE_DEADLINE, HANDSHAKES_MAX};
 use crate::request::core::Core;
+use crate::request::route::{SiteTls, Snapshot};
 
 /// A fatal `unrecognized_name` (RFC 6066 section 3), in the record that every version reads (RFC 8446 section 5.1).
 const UNRECOGNIZED_NAME: &[u8] = &[21, 3, 3, 0, 2, 2, 112];
@@ -181,18 +182,48 @@ fn choose(
         },
     };
     let name = meant.strip_suffix('.').unwrap_or(&meant);
-    let of_name = snapshot.site_number(listener, Some(name.as_bytes()));
+    // As a Host has it: an IPv6 address in brackets (RFC 3986 section 3.2.2).
+    let host = if name.contains(':') { format!("[{name}]") } else { name.to_owned() };
+    let of_name = snapshot.site_number(listener, Some(host.as_bytes()));
     // A client without a name cannot say which site it means; its request will.
     let number =
         of_name.or_else(|| hello.server_name().is_none().then(|| snapshot.first_site(listener)).flatten());
     let site = snapshot.sites.get(number?)?.tls.as_ref()?;
-    let chains = core.shared.chains();
-    let found = |name: &str| -> Option<Chain> { certificate::choose(chains.find(name), &hello).cloned() };
-    let chain = certificate::choose(&site.files, &hello)
-        .cloned()
-        .or_else(|| found(name))
-        .or_else(|| tls.fallback_name.as_deref().and_then(found))?;
+    let chain = chain_for(name, site, snapshot, &core.shared.chains(), &hello)
+        .or_else(|| best(&all_of(site), &hello))
+        .or_else(|| {
+            let other = tls.fallback_name.as_deref()?;
+            chain_for(other, site, snapshot, &core.shared.chains(), &hello)
+        })?;
     Some((site.policy.number, site.policy.with_chain(&chain, &hello)))
+}
+
+/// The certificate for a name: one of the site's files, one that was obtained, one of another site's files.
+fn chain_for(
+    name: &str,
+    site: &SiteTls,
+    snapshot: &Snapshot,
+    obtained: &ChainTable,
+    hello: &ClientHello<'_>,
+) -> Option<Chain> {
+    let of_files = |site: &SiteTls| {
+        let files = site.files.iter().filter(|file| file.loaded.matches_name(name));
+        files.map(|file| file.chain.clone()).collect::<Vec<Chain>>()
+    };
+    let own = || best(&of_files(site), hello);
+    let managed = || best(obtained.find(name), hello);
+    let found = if site.prefers_managed { managed().or_else(own) } else { own().or_else(managed) };
+    found.or_else(|| {
+        snapshot.sites.iter().flat_map(|site| &site.tls).find_map(|other| best(&of_files(other), hello))
+    })
+}
+
+fn all_of(site: &SiteTls) -> Vec<Chain> {
+    site.files.iter().map(|file| file.chain.clone()).collect()
+}
+
+fn best(chains: &[Chain], hello: &ClientHello<'_>) -> Option<Chain> {
+    certificate::choose(chains, hello).cloned()
 }
 
 fn local_address(stream: &TcpStream) -> Option<IpAddr> {

@@ -11,6 +11,7 @@ mod template;
 
 use std::sync::Arc;
 
+use onehop_certificates::loaded::Loaded;
 use onehop_config::checked::limit::Priority;
 use onehop_config::checked::{self, Encode, FileServer, HeaderStep, RedirectKind, Spa, Template};
 use onehop_message::methods::Methods;
@@ -66,7 +67,17 @@ pub struct SiteTls {
     /// What is negotiated.
     pub policy: Policy,
     /// Certificates from files.
-    pub files: Vec<Chain>,
+    pub files: Vec<FileChain>,
+    /// What is obtained is shown before what files hold.
+    pub prefers_managed: bool,
+}
+
+/// A certificate from a file, with the names that it is for.
+pub struct FileChain {
+    /// What is known of it.
+    pub loaded: Arc<Loaded>,
+    /// As handshakes use it.
+    pub chain: Chain,
 }
 
 /// One site, compiled.

@@ -22,7 +22,7 @@ use onehop_http1::{Refusal, RequestHead, ServerCodec};
 use onehop_message::error::HttpError;
 use onehop_message::origin::Origin;
 use onehop_message::response::Response;
-use tokio::io::AsyncWriteExt;
+use tokio::io::AsyncWrite;
 
 use crate::limits::{
     ACTIVE_CONNECTION_GRACE, ACTIVE_WITHIN, CODEC_LIMITS, FRESH_CONNECTION_GRACE, LINGER_BYTES_MAX,
@@ -317,10 +317,17 @@ impl Connection {
 
     /// Says that nothing more comes and reads, within bounds, until the client has closed.
     async fn linger(&mut self) {
-        if self.socket.shutdown().await.is_err() {
+        self.deadline.set(Waiting::Linger, self.core.connection.timeouts().linger);
+        let Self { socket, deadline, .. } = self;
+        // On an encrypted connection this waits until the client takes the last record.
+        let is_shut_down = poll_fn(|context| match Pin::new(&mut *socket).poll_shutdown(context) {
+            Poll::Pending if deadline.poll_over(context) => Poll::Ready(false),
+            polled => polled.map(|shut_down| shut_down.is_ok()),
+        });
+        if !is_shut_down.await {
+            self.socket.reset_when_closed();
             return;
         }
-        self.deadline.set(Waiting::Linger, self.core.connection.timeouts().linger);
         let mut buffers = self.core.connection.buffers.take();
         let mut read = 0;
         while read < LINGER_BYTES_MAX {
