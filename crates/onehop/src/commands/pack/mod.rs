@@ -53,9 +53,9 @@ struct Plan {
 }
 
 /// A pack is copied around, and a private key must not be.
-fn refuse_own_keys(base: &Path, checked: &Checked) -> Result<(), Failure> {
+fn refuse_own_keys(project: &[&Path], checked: &Checked) -> Result<(), Failure> {
     let mut files = checked.sites.iter().flat_map(|site| &site.tls).flat_map(|tls| &tls.files);
-    match files.find(|pair| pair.key.starts_with(base)) {
+    match files.find(|pair| project.iter().any(|folder| pair.key.starts_with(folder))) {
         Some(pair) => Err(Failure::wrong(format!(
             "`tls` names {}, and a pack holds no private keys\n  \
              name a place on the machine where it runs:   tls /etc/ssl/site.pem /etc/ssl/site.key\n  \
@@ -80,7 +80,7 @@ fn plan(arguments: &Pack) -> Result<Plan, Failure> {
     let included = patterns("--include", &arguments.include)?;
     let program = Program::open(arguments.target.as_ref())?;
     let Subject { base, configuration, checked, files } = Subject::read(&file.path, file.kind, stand_ins)?;
-    refuse_own_keys(base.folder(), &checked)?;
+    refuse_own_keys(&[base.folder(), base.resolved()], &loaded.checked)?;
     let rules = DataRules::new(&base, included);
     let output = Output::choose(arguments.output.as_ref(), arguments.oci.image.as_ref(), &base)?;
     if arguments.oci.image.is_some() {
