@@ -91,7 +91,7 @@ impl Listeners {
             cx.problems.push(
                 Problem::error("mixed-tls", &address.place, message)
                     .label("TLS over Unix sockets is a feature of Caddy that onehop does not have yet")
-                    .help(format!("what stands in front does TLS: write `http://{}`", address.label)),
+                    .help(format!("what stands in front does TLS: write `http://{host}`")),
             );
             return None;
         }

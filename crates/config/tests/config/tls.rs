@@ -195,3 +195,4 @@ errors!(
     mistakes_in_global_options_of_certificates,
     "{\n\tauto_https of\n\tacme_eab id key\n\tstorage redis\n\tkey_type p512\n\tcert_issuer letsencrypt\n}\n:80 {\n\trespond a\n}\n"
 );
+errors!(tls_over_a_unix_socket, "https://a.internal {\n\tbind unix//run/a.sock\n\trespond a\n}\n");

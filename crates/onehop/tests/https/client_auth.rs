@@ -7,7 +7,7 @@ use onehop_testkit::tls::{
     AlertDescription, Authority, Identity, KeyKind, Offer, OneStore, TLS12, TLS13, TlsClient, Validity,
     alert_of,
 };
-use onehop_testkit::{Folder, Response};
+use onehop_testkit::{Client, Folder, Response, free_address};
 
 use crate::subject::{Subject, get};
 
@@ -168,6 +168,28 @@ fn a_kept_connection_goes_on_being_checked_after_a_reload() {
     subject.folder.write("Onehopfile", text);
     subject.reload();
     kept.send("GET / HTTP/1.1\r\nHost: open.internal\r\n\r\n");
+    let response = kept.read();
+    assert_eq!(response.status, 421, "{}", response.text());
+}
+
+#[test]
+fn a_plain_connection_that_a_reload_finds_open_gets_nothing_of_an_encrypted_site() {
+    let (address, folder) = (free_address(), Folder::new());
+    let open =
+        format!("http://closed.internal:{} {{\n\tbind 127.0.0.1\n\trespond open\n}}\n", address.port());
+    let subject = Subject::start_in(folder, "", &open);
+    let mut kept = Client::connect(subject.address());
+    let ask = "GET / HTTP/1.1\r\nHost: closed.internal\r\n\r\n";
+    kept.send(ask);
+    assert_eq!(kept.read().text(), "open");
+    Authority::new("clients").issue(&["a client"]).write(subject.folder.path(), "ca");
+    let closed = format!(
+        "https://closed.internal:{} {{\n\tbind 127.0.0.1\n\ttls internal {{\n\t\tclient_auth {{\n\t\t\ttrust_pool file ca.crt\n\t\t}}\n\t}}\n\trespond secret\n}}\n",
+        address.port()
+    );
+    subject.folder.write("Onehopfile", crate::subject::onehopfile(subject.folder.path(), "", &closed));
+    subject.reload();
+    kept.send(ask);
     let response = kept.read();
     assert_eq!(response.status, 421, "{}", response.text());
 }

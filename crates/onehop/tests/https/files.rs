@@ -55,6 +55,24 @@ fn a_client_gets_the_certificate_whose_signatures_it_can_verify() {
 }
 
 #[test]
+fn of_several_files_a_client_gets_the_one_for_its_name() {
+    let authority = Authority::new("several");
+    let folder = Folder::new();
+    let names = ["one.example.test", "two.example.test"];
+    let identities = names.map(|name| authority.issue(&[name]));
+    for (name, identity) in names.iter().zip(&identities) {
+        folder.write(&format!("load/{name}.pem"), format!("{}{}", identity.chain_pem, identity.key_pem));
+    }
+    let both = "https://one.example.test:0, https://two.example.test:0 {\n\tbind 127.0.0.1\n\ttls {\n\t\tload ./load\n\t}\n\trespond hello\n}\n";
+    let subject = Subject::start_in(folder, "", both);
+    let client = TlsClient::new(Offer::trusting(&[authority.root]));
+    for (name, identity) in names.iter().zip(&identities) {
+        let connection = client.connect(subject.address(), name).expect("a connection");
+        assert!(connection.chain() == identity.chain, "{name} got the other one");
+    }
+}
+
+#[test]
 fn a_wildcard_certificate_is_shown_for_each_name_below() {
     let authority = Authority::new("wildcard");
     let folder = Folder::new();
