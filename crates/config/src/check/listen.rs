@@ -88,6 +88,7 @@ impl Listeners {
         {
             let message =
                 format!("`{}` is served with TLS, and {} is a Unix socket", address.label, path.display());
+            let host = address.label.strip_prefix("https://").unwrap_or(&address.label);
             cx.problems.push(
                 Problem::error("mixed-tls", &address.place, message)
                     .label("TLS over Unix sockets is a feature of Caddy that onehop does not have yet")
