@@ -28,12 +28,19 @@ fn wait_for_open(upstream: &Upstream, count: usize) {
     wait_for(&format!("{count} connections"), || (upstream.open() == count).then_some(()));
 }
 
+/// The same, and the proxy knows of each: what the kernel has accepted for the upstream may still be on its way to it.
+fn wait_for_idle(subject: &Subject, upstream: &Upstream, count: usize) {
+    wait_for_open(upstream, count);
+    let series = format!("onehop_upstream_connections_idle{{upstream=\"{}\"}} {count}", upstream.address());
+    wait_for(&series, || subject.metrics().lines().any(|line| line == series).then_some(()));
+}
+
 #[test]
 fn the_floor_is_open_before_the_first_request_and_no_request_shakes_hands() {
     for threads in [1, 2, 4] {
         let upstream = Upstream::start(patient);
         let subject = with_floor(&upstream, threads);
-        wait_for_open(&upstream, 4);
+        wait_for_idle(&subject, &upstream, 4);
         assert_eq!((upstream.accepted(), upstream.requests()), (4, 0), "{threads} threads");
         // Each from a client of its own, which lands on any core.
         for number in 0..20 {
@@ -63,7 +70,7 @@ fn four_at_once() -> (usize, usize) {
         }
     });
     let subject = with_floor(&upstream, 2);
-    wait_for_open(&upstream, 4);
+    wait_for_idle(&subject, &upstream, 4);
     let mut clients: Vec<_> = (0..4).map(|_| subject.connect()).collect();
     for client in &mut clients {
         client.send("GET /x HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -80,7 +87,7 @@ fn four_at_once() -> (usize, usize) {
 fn the_floor_is_still_open_after_an_idle_time() {
     let upstream = Upstream::start(patient);
     let subject = with_floor(&upstream, 2);
-    wait_for_open(&upstream, 4);
+    wait_for_idle(&subject, &upstream, 4);
     assert_eq!(subject.get("/before").0.status, 200);
     std::thread::sleep(Duration::from_secs(scaled("ONEHOP_PROXY_REST_SECONDS", 4)));
     let accepted = upstream.accepted();
@@ -115,13 +122,13 @@ fn a_restart_of_the_upstream_is_healed_without_a_request() {
     let upstream = Upstream::start(patient);
     let address = upstream.address();
     let subject = with_floor(&upstream, 2);
-    wait_for_open(&upstream, 4);
+    wait_for_idle(&subject, &upstream, 4);
     upstream.kill();
     let begun = Instant::now();
     // Long enough for attempts to fail: a restart takes its time.
     std::thread::sleep(Duration::from_millis(700));
     let upstream = Upstream::start_at(&address, patient);
-    wait_for_open(&upstream, 4);
+    wait_for_idle(&subject, &upstream, 4);
     assert!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
     assert_eq!(upstream.requests(), 0);
     let accepted = upstream.accepted();
@@ -134,8 +141,8 @@ fn a_restart_of_the_upstream_is_healed_without_a_request() {
 fn the_floor_is_one_for_each_upstream_where_nothing_is_said() {
     let (a, b) = (Upstream::start(patient), Upstream::start(patient));
     let subject = Subject::onehop("\tthreads 4", &format!("\treverse_proxy {} {}", a.address(), b.address()));
-    wait_for_open(&a, 1);
-    wait_for_open(&b, 1);
+    wait_for_idle(&subject, &a, 1);
+    wait_for_idle(&subject, &b, 1);
     assert_eq!(subject.get("/").0.status, 200);
     assert_eq!(a.accepted() + b.accepted(), 2);
 }
@@ -175,7 +182,7 @@ fn no_more_than_max_are_ever_open_and_requests_wait_for_them() {
 fn a_reload_keeps_the_connections_that_it_names_again() {
     let upstream = Upstream::start(patient);
     let subject = with_floor(&upstream, 2);
-    wait_for_open(&upstream, 4);
+    wait_for_idle(&subject, &upstream, 4);
     let directive =
         format!("\theader X-New yes\n\treverse_proxy {} {{\n\t\tpool min 4\n\t}}", upstream.address());
     subject.reload("\tthreads 2", &directive);
