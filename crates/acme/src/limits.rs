@@ -8,7 +8,7 @@ pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 pub const RESPONSE_BYTES_MAX: usize = 1 << 20;
 /// How much of a response that is no problem document an error message quotes, in characters.
 pub const QUOTED_CHARACTERS_MAX: usize = 200;
-/// How often a request is repeated whose nonce the server refuses; instant-acme tries each three times by itself.
+/// How often a request is repeated after the server refuses its nonce; instant-acme tries each one three times.
 pub const NONCE_ATTEMPTS_MAX: usize = 8;
 /// The first wait for an order that the server is still working on; each later one is half as long again.
 pub const POLL_DELAY: Duration = Duration::from_millis(250);

@@ -33,7 +33,7 @@ pub enum StoreError {
         /// The bound, with its unit.
         bound: String,
     },
-    /// A folder whose private keys others could read or replace.
+    /// Other users could read or replace the private keys in the folder.
     #[error("{} holds private keys, but {why}: run `{command}`", path.display())]
     Exposed {
         /// The folder.

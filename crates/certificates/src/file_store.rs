@@ -45,7 +45,7 @@ impl FileStore {
         Ok(Self { root: root.to_owned() })
     }
 
-    /// A folder that is only read, whoever it belongs to: Caddy's.
+    /// Opens a folder for reading only, whatever its owner: Caddy's storage.
     pub(crate) fn foreign(root: &Path) -> Self {
         Self { root: root.to_owned() }
     }

@@ -77,7 +77,7 @@ impl Rfc2136 {
         let (bytes, response) = self.exchange(&message).await?;
         match response.response_code {
             ResponseCode::NoError => {}
-            // The response to an unknown key has no signature; whoever forges a failure could as well drop it.
+            // The response to an unknown key has no signature. An attacker who forges a failure could also drop the response.
             ResponseCode::NotAuth | ResponseCode::Refused => {
                 return Err(format!(
                     "{}: the key {} must be known to the server and be allowed to update the zone, and both clocks \

@@ -50,7 +50,7 @@ pub(super) enum Work {
     Order(Job),
     /// Asks for a renewal window.
     Window {
-        /// Whom.
+        /// The issuer that is asked.
         issuer: Arc<dyn Issuer>,
         /// For which name.
         name: String,

@@ -252,7 +252,7 @@ impl State {
 }
 
 impl Shared {
-    /// Publishes, then reports, then answers those who wait: they find what was published.
+    /// Publishes, then reports events, then wakes the waiters, which find what was published.
     fn tell(&self, applied: Applied) {
         if applied.is_changed {
             let _turn = lock(&self.publishing);

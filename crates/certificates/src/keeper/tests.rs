@@ -1,4 +1,4 @@
-//! The keeper with issuers that do as they are told, and a clock that the test moves.
+//! Tests of the keeper with scripted issuers and a clock that the test moves.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -21,7 +21,7 @@ const LIFE: Duration = Duration::from_secs(90 * DAY);
 /// Far longer than anything here takes; a test that fails ends.
 const WAIT_MAX: Duration = Duration::from_secs(20);
 
-/// A store whose disk can be full.
+/// A store that fails as a full disk does.
 struct Disk {
     files: FileStore,
     is_full: AtomicBool,
