@@ -23,5 +23,6 @@ pub mod origin;
 pub mod path;
 pub mod request;
 pub mod response;
+pub mod tls_session;
 pub mod trusted_proxies;
 pub mod uri;

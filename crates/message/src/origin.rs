@@ -1,11 +1,14 @@
-//! Where a request came in: the peer and the listener. Never taken from a header.
+//! Where a request came in: the peer, the listener and what TLS negotiated. Never taken from a header.
 
 use std::net::SocketAddr;
+use std::rc::Rc;
 
-/// What is known of a connection before its first byte.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+use crate::tls_session::TlsSession;
+
+/// What is known of a connection before its first request. Cheap to clone: once for each request.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
-    /// The peer; `None` behind a Unix socket.
+    /// The client; `None` behind a Unix socket.
     pub peer: Option<SocketAddr>,
     /// Number of the listener.
     pub listener: usize,
@@ -13,9 +16,16 @@ pub struct Origin {
     pub tls: bool,
     /// The number of the TLS policy that was negotiated; 0 without TLS.
     pub policy: u32,
+    /// What else was negotiated; `None` without TLS.
+    pub session: Option<Rc<TlsSession>>,
 }
 
 impl Origin {
+    /// A connection without TLS.
+    pub fn plain(peer: Option<SocketAddr>, listener: usize) -> Self {
+        Self { peer, listener, tls: false, policy: 0, session: None }
+    }
+
     /// `http` or `https`.
     pub fn scheme(&self) -> &'static str {
         if self.tls { "https" } else { "http" }

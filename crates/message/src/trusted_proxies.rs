@@ -97,7 +97,7 @@ mod tests {
         let networks = [Network::new("10.0.0.0".parse().unwrap(), 8).unwrap()];
         let is_trusted = |networks: &[Network], peer: Option<&str>| {
             let peer = peer.map(|peer| SocketAddr::new(peer.parse().unwrap(), 4711));
-            Trust::of(networks, &Origin { peer, listener: 0, tls: false, policy: 0 }).keeps_fields()
+            Trust::of(networks, &Origin::plain(peer, 0)).keeps_fields()
         };
         for (peer, expected) in [
             (Some("10.1.2.3"), true),

@@ -178,7 +178,7 @@ impl Acceptor {
 
     fn serve_tcp(&self, stream: TcpStream, peer: std::net::SocketAddr) {
         let tls = self.core.view().snapshot.tls.is_encrypted(self.number);
-        let origin = Origin { peer: Some(peer), listener: self.number, tls, policy: 0 };
+        let origin = Origin { tls, ..Origin::plain(Some(peer), self.number) };
         spawn(&self.core, &self.open_here, Socket::Tcp(stream), origin);
     }
 
@@ -225,7 +225,7 @@ impl Acceptor {
     }
 
     fn serve_unix(&self, stream: UnixStream) {
-        let origin = Origin { peer: None, listener: self.number, tls: false, policy: 0 };
+        let origin = Origin::plain(None, self.number);
         spawn(&self.core, &self.open_here, Socket::Unix(stream), origin);
     }
 
@@ -249,7 +249,7 @@ impl Acceptor {
 
 fn adopt(core: &Rc<Core>, open_here: &Rc<OpenHere>, number: usize, stream: StdUnixStream) {
     if let Ok(stream) = UnixStream::from_std(stream) {
-        let origin = Origin { peer: None, listener: number, tls: false, policy: 0 };
+        let origin = Origin::plain(None, number);
         spawn(core, open_here, Socket::Unix(stream), origin);
     }
 }

@@ -87,7 +87,7 @@ fn answer_challenge(head: &RequestHead, challenges: &MemoryChallenges, response:
 pub(crate) fn find_site<'a>(
     snapshot: &'a Snapshot,
     head: &RequestHead,
-    origin: Origin,
+    origin: &Origin,
     challenges: &MemoryChallenges,
     response: &mut Response,
 ) -> Result<(usize, &'a Site), Served> {

@@ -48,12 +48,12 @@ impl Asking {
         let mut head = RequestHead::new();
         ServerCodec::new(CODEC_LIMITS).read_head(text.as_bytes(), &mut head).unwrap().unwrap();
         let peer = address.map(|address| SocketAddr::new(address.parse().unwrap(), 4711));
-        Self { head, origin: Origin { peer, listener: 0, tls: false, policy: 0 } }
+        Self { head, origin: Origin::plain(peer, 0) }
     }
 
     /// At the beginning of its way.
     pub(crate) fn context(&self) -> RequestContext<'_> {
-        RequestContext::new(&self.head, self.origin, Instant::now(), &[])
+        RequestContext::new(&self.head, self.origin.clone(), Instant::now(), &[])
     }
 }
 

@@ -232,11 +232,11 @@ impl Connection {
         response.clear();
         let snapshot = &view.snapshot;
         let challenges = &self.core.shared.challenges;
-        let site = match find_site(snapshot, head, self.origin, challenges, response) {
+        let site = match find_site(snapshot, head, &self.origin, challenges, response) {
             Ok(site) => site,
             Err(served) => return Begun::Served(served),
         };
-        let mut routing = Routing::new(snapshot, site, head, self.origin, started);
+        let mut routing = Routing::new(snapshot, site, head, self.origin.clone(), started);
         let Some(wait) = routing.begin(response) else { return Begun::Served(routing.served()) };
         match Permits::acquire(routing.limiters(Some(&wait)), self.core.number, started) {
             Acquired::Rejected(error) => Begun::Served(routing.reject(error, response)),

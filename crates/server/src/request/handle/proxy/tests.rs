@@ -73,7 +73,7 @@ impl Client {
     }
 
     pub(crate) fn chosen(&self, proxy: &Proxy, tried: &[usize]) -> Option<Chosen> {
-        let origin = Origin { peer: Some(self.peer), listener: 0, tls: self.is_encrypted, policy: 0 };
+        let origin = Origin { tls: self.is_encrypted, ..Origin::plain(Some(self.peer), 0) };
         proxy.choose(&RequestContext::new(&self.head, origin, std::time::Instant::now(), &[]), tried)
     }
 
