@@ -15,7 +15,7 @@ pub use app::{
 };
 use limit::{Limit, Priority, RateLimit};
 pub use network::Network;
-use tls::{AutoHttps, GlobalTls, SiteTls};
+use tls::{AutoHttps, GlobalTls, SiteTls, TlsValue};
 
 mod app;
 pub mod limit;
@@ -524,6 +524,8 @@ pub enum Placeholder {
     Header(String),
     /// `{http.request.cookie.*}`, `{cookie.*}`
     Cookie(String),
+    /// `{http.request.tls.*}`: what TLS negotiated; nothing without TLS
+    Tls(TlsValue),
     /// `{http.vars.root}`: the root that applies
     Root,
     /// `{http.matchers.file.relative}`, `{file_match.relative}`

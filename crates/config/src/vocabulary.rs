@@ -153,7 +153,7 @@ pub(crate) const PLACEHOLDERS: [&str; 67] = [
 ];
 
 /// Caddy's short placeholders with their long names.
-pub(crate) const PLACEHOLDER_SHORTHANDS: [(&str, &str); 34] = [
+pub(crate) const PLACEHOLDER_SHORTHANDS: [(&str, &str); 35] = [
     ("host", "http.request.host"),
     ("hostport", "http.request.hostport"),
     ("port", "http.request.port"),
@@ -186,6 +186,7 @@ pub(crate) const PLACEHOLDER_SHORTHANDS: [(&str, &str); 34] = [
     ("tls_client_serial", "http.request.tls.client.serial"),
     ("tls_client_subject", "http.request.tls.client.subject"),
     ("tls_client_certificate_pem", "http.request.tls.client.certificate_pem"),
+    ("tls_client_certificate_der_base64", "http.request.tls.client.certificate_der_base64"),
     ("upstream_hostport", "http.reverse_proxy.upstream.hostport"),
     ("client_ip", "http.vars.client_ip"),
 ];

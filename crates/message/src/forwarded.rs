@@ -16,6 +16,9 @@ use crate::trusted_proxies::Trust;
 /// The name, lower case.
 pub const FORWARDED_FOR: &[u8] = b"x-forwarded-for";
 
+/// Who the client is by its certificate (RFC 9440 section 2.2).
+pub const CLIENT_CERTIFICATE: &[u8] = b"Client-Cert";
+
 /// Writes the request-target.
 pub fn write_target(path: &RequestPath<'_>, query: Option<&[u8]>, out: &mut Vec<u8>) {
     out.extend_from_slice(path.sent());
@@ -44,6 +47,13 @@ pub fn write_forwarded_for(head: &RequestHead, origin: &Origin, trust: Trust<'_>
     }
     if out.len() > before {
         out.extend_from_slice(b"\r\n");
+    }
+}
+
+/// Writes the certificate of a client that was verified.
+pub fn write_client_certificate(origin: &Origin, out: &mut Vec<u8>) {
+    if let Some(client) = origin.verified_client() {
+        write_line(out, CLIENT_CERTIFICATE, client.field_value.as_bytes());
     }
 }
 

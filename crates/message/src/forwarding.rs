@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 
 use onehop_http1::{Field, Known, RequestHead, ResponseHead, Span, Version};
 
+use crate::origin::Origin;
 use crate::response::Fields;
 
 /// Which fields of one request are passed on.
@@ -17,6 +18,8 @@ pub struct Rule<'h> {
     upgrade: bool,
     /// What says who the client is may be passed on.
     is_trusted: bool,
+    /// The client of this connection showed a certificate, and nobody else's counts.
+    is_identified: bool,
     /// What Connection names (RFC 9110 section 7.6.1).
     named: Vec<&'h [u8]>,
     spellings: Spellings,
@@ -36,8 +39,16 @@ pub enum Spellings {
 impl<'h> Rule<'h> {
     /// The rule for a request. What says who the client is, only from who `is_trusted`, and then whatever Connection
     /// names: a client could write that, through a proxy that passes it on.
-    pub fn new(head: &'h RequestHead, upgrade: bool, is_trusted: bool, spellings: Spellings) -> Self {
-        Self { head, upgrade, is_trusted, named: names(head.get_all(Known::Connection)), spellings }
+    pub fn new(
+        head: &'h RequestHead,
+        origin: &Origin,
+        upgrade: bool,
+        is_trusted: bool,
+        spellings: Spellings,
+    ) -> Self {
+        let is_identified = origin.verified_client().is_some();
+        let named = names(head.get_all(Known::Connection));
+        Self { head, upgrade, is_trusted, is_identified, named, spellings }
     }
 
     /// Whether a field of the request is passed on.
@@ -68,17 +79,20 @@ impl<'h> Rule<'h> {
             Spellings::OursOnly => false,
             Spellings::All => name.iter().any(|byte| matches!(byte, b'_' | b'.')),
         };
-        is_alias || is_about_connection(name) || (is_ours(name) && !(self.is_trusted && is_spelled_out(name)))
+        let is_believed = self.is_trusted && is_spelled_out(name);
+        let is_replaced = self.is_identified && is_client_certificate(name);
+        is_alias || is_about_connection(name) || (is_ours(name) && (is_replaced || !is_believed))
     }
 }
 
 /// The fields of a request that are passed on to an application. `Upgrade` only where the client asks for it properly.
-pub fn passed_on(
-    head: &RequestHead,
+pub fn passed_on<'h>(
+    head: &'h RequestHead,
+    origin: &Origin,
     upgrade: bool,
     is_trusted: bool,
-) -> impl DoubleEndedIterator<Item = (&[u8], &[u8])> {
-    let rule = Rule::new(head, upgrade, is_trusted, Spellings::OursOnly);
+) -> impl DoubleEndedIterator<Item = (&'h [u8], &'h [u8])> + use<'h> {
+    let rule = Rule::new(head, origin, upgrade, is_trusted, Spellings::OursOnly);
     let fields = head.field_list().iter().filter(move |field| rule.passes(field));
     fields.map(|field| (head.slice(field.name), head.slice(field.value)))
 }
@@ -247,7 +261,9 @@ fn is_forwarded(name: &[u8]) -> bool {
 /// What says who the client is, also in spellings that become the same name in a CGI-like environment: there PHP has `_`
 /// for `.`, others for everything that is no letter or digit.
 fn is_ours(name: &[u8]) -> bool {
-    const NAMES: [&[u8]; 6] = [
+    const NAMES: [&[u8]; 8] = [
+        b"client-cert",
+        b"client-cert-chain",
         b"forwarded",
         b"x-real-ip",
         b"x-forwarded-for",
@@ -255,7 +271,7 @@ fn is_ours(name: &[u8]) -> bool {
         b"x-forwarded-proto",
         b"x-forwarded-port",
     ];
-    if !matches!(name.first(), Some(b'f' | b'F' | b'x' | b'X')) {
+    if !matches!(name.first(), Some(b'c' | b'C' | b'f' | b'F' | b'x' | b'X')) {
         return false;
     }
     let same = |own: &[u8]| {
@@ -265,6 +281,11 @@ fn is_ours(name: &[u8]) -> bool {
             })
     };
     NAMES.iter().any(|own| same(own))
+}
+
+/// RFC 9440.
+fn is_client_certificate(name: &[u8]) -> bool {
+    name.eq_ignore_ascii_case(b"client-cert") || name.eq_ignore_ascii_case(b"client-cert-chain")
 }
 
 /// Another spelling is not what proxies write: they pass it on for whoever tries it.
@@ -323,6 +344,10 @@ mod tests {
             (b"Forwarded", true),
             (b"X-Real-Ip", true),
             (b"X-Forwarded-Fo", false),
+            (b"Client-Cert", true),
+            (b"client_cert", true),
+            (b"Client.Cert-Chain", true),
+            (b"Client-Certs", false),
             (b"X-Forwarded-Server", false),
             (b"", false),
         ] {

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-use crate::tls_session::TlsSession;
+use crate::tls_session::{ClientCertificate, TlsSession};
 
 /// What is known of a connection before its first request. Cheap to clone: once for each request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +24,11 @@ impl Origin {
     /// A connection without TLS.
     pub fn plain(peer: Option<SocketAddr>, listener: usize) -> Self {
         Self { peer, listener, tls: false, policy: 0, session: None }
+    }
+
+    /// The certificate of its client, if it was verified.
+    pub fn verified_client(&self) -> Option<&ClientCertificate> {
+        self.session.as_deref()?.verified_client()
     }
 
     /// `http` or `https`.

@@ -37,8 +37,8 @@ pub struct ClientCertificate {
     pub public_key: String,
     /// SHA-256 of those bytes, in the same digits.
     pub public_key_sha256: String,
-    /// The certificate (DER) in base64 (RFC 4648 section 4).
-    pub base64: String,
+    /// The certificate (DER) in base64 between colons: the value of `Client-Cert` (RFC 9440 section 2.2).
+    pub field_value: String,
     /// DNS names in its subject alternative name (RFC 5280 section 4.2.1.6).
     pub dns_names: Vec<String>,
     /// Mail addresses there.
@@ -60,10 +60,15 @@ impl TlsSession {
 }
 
 impl ClientCertificate {
+    /// The certificate (DER) in base64 (RFC 4648 section 4).
+    pub fn base64(&self) -> &str {
+        self.field_value.trim_matches(':')
+    }
+
     /// Writes the certificate as PEM (RFC 7468).
     pub fn write_pem(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"-----BEGIN CERTIFICATE-----\n");
-        for line in self.base64.as_bytes().chunks(PEM_LINE_CHARACTERS) {
+        for line in self.base64().as_bytes().chunks(PEM_LINE_CHARACTERS) {
             out.extend_from_slice(line);
             out.push(b'\n');
         }
@@ -78,7 +83,8 @@ mod tests {
     #[test]
     fn pem_has_lines_of_64_characters() {
         let mut out = Vec::new();
-        ClientCertificate { base64: "A".repeat(130), ..ClientCertificate::default() }.write_pem(&mut out);
+        ClientCertificate { field_value: format!(":{}:", "A".repeat(130)), ..ClientCertificate::default() }
+            .write_pem(&mut out);
         let text = String::from_utf8(out).unwrap();
         let lengths: Vec<usize> = text.lines().map(str::len).collect();
         assert_eq!(lengths, [27, 64, 64, 2, 25]);

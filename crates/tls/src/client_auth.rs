@@ -75,7 +75,7 @@ pub(crate) fn verifier(
     provider: Arc<CryptoProvider>,
 ) -> Result<Arc<dyn ClientCertVerifier>, String> {
     let is_mandatory = matches!(mode, ClientAuthMode::Require | ClientAuthMode::RequireAndVerify);
-    let verifies = matches!(mode, ClientAuthMode::VerifyIfGiven | ClientAuthMode::RequireAndVerify);
+    let verifies = mode.verifies();
     let mut chains = None;
     if verifies && !trusted.issuers.is_empty() {
         let mut roots = RootCertStore::empty();

@@ -5,6 +5,8 @@
 //! | [`policy`] | what is negotiated with the clients of a site, as rustls has it; session tickets |
 //! | [`certificate`] | certificates as handshakes use them, and which one a client gets |
 //! | [`client_auth`] | how certificates of clients are verified |
+//! | [`client_certificate`] | what such a certificate says, as text |
+//! | [`session`] | what a handshake has negotiated, for requests to see |
 //!
 //! Never opens a socket: `onehop_connection` has the stream, the server the handshake. Never obtains a certificate:
 //! `onehop_certificates` does.
@@ -13,9 +15,11 @@
 
 pub mod certificate;
 pub mod client_auth;
+pub mod client_certificate;
 mod compression;
 pub mod limits;
 pub mod policy;
+pub mod session;
 
 pub use certificate::{Chain, ChainTable};
 pub use client_auth::read_pem;

@@ -3,6 +3,10 @@
 /// Bytes of one file with certificates or a key. A bundle of all public roots has 250 KiB.
 pub const PEM_FILE_BYTES_MAX: u64 = 1024 * 1024;
 
+/// Bytes of a client certificate's serial number that is written as decimal digits. RFC 5280 section 4.1.2.2 allows 20; making
+/// digits of a very long number takes long.
+pub const SERIAL_BYTES_MAX: usize = 64;
+
 /// Compressed certificate chains that are kept for each policy: two forms of 64 chains. rustls searches them one after the
 /// other, so that more would cost each handshake.
 pub const COMPRESSED_CHAINS_MAX: usize = 128;

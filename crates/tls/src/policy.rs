@@ -25,6 +25,8 @@ const PROTOCOLS: [&[u8]; 1] = [b"http/1.1"];
 pub struct Policy {
     /// From 1; 0 is a connection without TLS.
     pub number: u32,
+    /// A client's certificate is verified before its handshake ends.
+    pub verifies_clients: bool,
     template: Arc<ServerConfig>,
 }
 
@@ -66,7 +68,8 @@ impl Tickets {
         let audience = settings.client_auth.clone().zip(trusted.clone());
         let template = template(settings, trusted.as_ref(), self.ticketer(audience)?)?;
         self.numbers = self.numbers.saturating_add(1);
-        let policy = Policy { number: self.numbers, template: Arc::new(template) };
+        let verifies_clients = settings.client_auth.as_ref().is_some_and(|auth| auth.mode.verifies());
+        let policy = Policy { number: self.numbers, verifies_clients, template: Arc::new(template) };
         self.known.push((settings.clone(), trusted, policy.clone()));
         Ok(policy)
     }

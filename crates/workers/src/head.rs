@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 
 use onehop_http1::{BodyLength, Method, Version};
+use onehop_message::forwarded::CLIENT_CERTIFICATE;
 use onehop_message::forwarding::{self, Kind, asks_for_upgrade};
 use onehop_message::request::Request;
 use onehop_message::response::Fields;
@@ -60,8 +61,12 @@ pub(crate) fn write_request(request: &Request<'_>, trust: Trust<'_>, writer: &mu
     let method = if method_code(request.head.method()) == 0 { request.head.method_bytes() } else { b"" };
     writer.method(method);
     let upgrade = asks_for_upgrade(request.head);
-    for (name, value) in forwarding::passed_on(request.head, upgrade, trust.keeps_fields()) {
+    let origin = &request.origin;
+    for (name, value) in forwarding::passed_on(request.head, origin, upgrade, trust.keeps_fields()) {
         writer.field(name, value);
+    }
+    if let Some(client) = origin.verified_client() {
+        writer.field(CLIENT_CERTIFICATE, client.field_value.as_bytes());
     }
 }
 

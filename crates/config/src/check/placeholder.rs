@@ -1,6 +1,7 @@
 //! What a placeholder means. Its short names are Caddy's.
 
 use crate::checked::Placeholder;
+use crate::checked::tls::{ClientValue, NameKind, TlsValue};
 use crate::nearest::nearest;
 use crate::problem::{Location, Problem};
 use crate::vocabulary::{PLACEHOLDER_PREFIXES, PLACEHOLDER_SHORTHANDS, PLACEHOLDERS};
@@ -116,10 +117,26 @@ fn named_value(long: &str) -> Option<Placeholder> {
     if let Some(name) = long.strip_prefix("http.request.header.") {
         return Some(Placeholder::Header(name.to_ascii_lowercase()));
     }
+    if let Some(name) = long.strip_prefix("http.request.tls.") {
+        return tls_value(name).map(Placeholder::Tls);
+    }
     match prefix {
         "http.request.cookie" => Some(Placeholder::Cookie(name.to_owned())),
         "http.request.uri.path" => name.parse().ok().map(Placeholder::PathSegment),
         "http.request.host.labels" => name.parse().ok().map(Placeholder::HostLabel),
         _ => None,
     }
+}
+
+fn tls_value(name: &str) -> Option<TlsValue> {
+    if let Some((_, value)) = TlsValue::NAMED.iter().find(|(known, _)| *known == name) {
+        return Some(*value);
+    }
+    let names = name.strip_prefix("client.san.")?;
+    let (kind, number) = match names.split_once('.') {
+        Some((kind, number)) => (kind, Some(number.parse().ok()?)),
+        None => (names, None),
+    };
+    let (_, kind) = NameKind::NAMED.iter().find(|(known, _)| *known == kind)?;
+    Some(TlsValue::Client(ClientValue::AlternativeName(*kind, number)))
 }

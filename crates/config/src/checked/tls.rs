@@ -1,5 +1,6 @@
 //! How clients' connections are encrypted, and where certificates come from.
 
+use std::fmt;
 use std::path::PathBuf;
 
 /// What `auto_https` says.
@@ -168,6 +169,94 @@ pub enum TrustedCertificate {
     Der(Vec<u8>),
 }
 
+/// What a placeholder names of a TLS connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TlsValue {
+    /// `{http.request.tls.version}`, `{tls_version}`: `tls1.2` or `tls1.3`
+    Version,
+    /// `{http.request.tls.cipher_suite}`, `{tls_cipher}`: its IANA name
+    CipherSuite,
+    /// `{http.request.tls.resumed}`: `true` or `false`
+    Resumed,
+    /// `{http.request.tls.proto}`: the protocol that ALPN chose
+    Protocol,
+    /// `{http.request.tls.server_name}`: the name that the client asked for
+    ServerName,
+    /// `{http.request.tls.client.*}`: of the certificate that the client showed
+    Client(ClientValue),
+}
+
+/// What a placeholder names of a client's certificate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClientValue {
+    /// `subject`, `{tls_client_subject}`
+    Subject,
+    /// `issuer`, `{tls_client_issuer}`
+    Issuer,
+    /// `serial`, `{tls_client_serial}`: in decimal digits
+    Serial,
+    /// `fingerprint`, `{tls_client_fingerprint}`: SHA-256 of it in hexadecimal digits
+    Fingerprint,
+    /// `public_key`: in hexadecimal digits
+    PublicKey,
+    /// `public_key_sha256`
+    PublicKeySha256,
+    /// `certificate_pem`, `{tls_client_certificate_pem}`
+    CertificatePem,
+    /// `certificate_der_base64`, `{tls_client_certificate_der_base64}`
+    CertificateDerBase64,
+    /// `san.dns_names`, `san.emails`, `san.ips`, `san.uris`: all of a kind, or with a number that one, from 0
+    AlternativeName(NameKind, Option<usize>),
+}
+
+/// A kind of subject alternative names (RFC 5280 section 4.2.1.6).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "each variant is the kind of that name")]
+pub enum NameKind {
+    Dns,
+    Email,
+    IpAddress,
+    Uri,
+}
+
+impl TlsValue {
+    /// Those without a number, by what stands behind `http.request.tls.`.
+    pub(crate) const NAMED: [(&str, Self); 13] = [
+        ("version", Self::Version),
+        ("cipher_suite", Self::CipherSuite),
+        ("resumed", Self::Resumed),
+        ("proto", Self::Protocol),
+        ("server_name", Self::ServerName),
+        ("client.subject", Self::Client(ClientValue::Subject)),
+        ("client.issuer", Self::Client(ClientValue::Issuer)),
+        ("client.serial", Self::Client(ClientValue::Serial)),
+        ("client.fingerprint", Self::Client(ClientValue::Fingerprint)),
+        ("client.public_key", Self::Client(ClientValue::PublicKey)),
+        ("client.public_key_sha256", Self::Client(ClientValue::PublicKeySha256)),
+        ("client.certificate_pem", Self::Client(ClientValue::CertificatePem)),
+        ("client.certificate_der_base64", Self::Client(ClientValue::CertificateDerBase64)),
+    ];
+}
+
+impl NameKind {
+    /// By what stands behind `http.request.tls.client.san.`.
+    pub(crate) const NAMED: [(&str, Self); 4] =
+        [("dns_names", Self::Dns), ("emails", Self::Email), ("ips", Self::IpAddress), ("uris", Self::Uri)];
+}
+
+impl fmt::Display for TlsValue {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("http.request.tls.")?;
+        if let Some((name, _)) = Self::NAMED.iter().find(|(_, value)| value == self) {
+            return formatter.write_str(name);
+        }
+        let Self::Client(ClientValue::AlternativeName(kind, number)) = self else { return Ok(()) };
+        let name = NameKind::NAMED.iter().find(|(_, known)| known == kind).map_or("", |(name, _)| name);
+        write!(formatter, "client.san.{name}")?;
+        number.map_or(Ok(()), |number| write!(formatter, ".{number}"))
+    }
+}
+
 /// What is wanted of clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ClientAuthMode {
@@ -179,4 +268,11 @@ pub enum ClientAuthMode {
     VerifyIfGiven,
     /// One is needed and verified.
     RequireAndVerify,
+}
+
+impl ClientAuthMode {
+    /// Whether a certificate that is shown has to be good.
+    pub fn verifies(self) -> bool {
+        matches!(self, Self::VerifyIfGiven | Self::RequireAndVerify)
+    }
 }

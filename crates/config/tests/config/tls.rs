@@ -196,3 +196,35 @@ errors!(
     "{\n\tauto_https of\n\tacme_eab id key\n\tstorage redis\n\tkey_type p512\n\tcert_issuer letsencrypt\n}\n:80 {\n\trespond a\n}\n"
 );
 errors!(tls_over_a_unix_socket, "https://a.internal {\n\tbind unix//run/a.sock\n\trespond a\n}\n");
+
+#[test]
+fn placeholders_of_tls_have_caddys_names() {
+    for (written, long) in [
+        ("tls_version", "version"),
+        ("tls_cipher", "cipher_suite"),
+        ("http.request.tls.resumed", "resumed"),
+        ("http.request.tls.proto", "proto"),
+        ("http.request.tls.server_name", "server_name"),
+        ("tls_client_subject", "client.subject"),
+        ("tls_client_issuer", "client.issuer"),
+        ("tls_client_serial", "client.serial"),
+        ("tls_client_fingerprint", "client.fingerprint"),
+        ("tls_client_certificate_pem", "client.certificate_pem"),
+        ("tls_client_certificate_der_base64", "client.certificate_der_base64"),
+        ("http.request.tls.client.public_key", "client.public_key"),
+        ("http.request.tls.client.public_key_sha256", "client.public_key_sha256"),
+        ("http.request.tls.client.san.dns_names", "client.san.dns_names"),
+        ("http.request.tls.client.san.emails.0", "client.san.emails.0"),
+        ("http.request.tls.client.san.ips.12", "client.san.ips.12"),
+        ("http.request.tls.client.san.uris", "client.san.uris"),
+    ] {
+        let loaded = Memory::main(&format!("localhost\nrespond {{{written}}}\n")).sound();
+        let Step::Respond { body, .. } = &loaded.checked.sites[0].routes[0].step else { panic!("{written}") };
+        let [Part::Value(Placeholder::Tls(value))] = &*body.parts else { panic!("{written}: {body:?}") };
+        assert_eq!(value.to_string(), format!("http.request.tls.{long}"));
+    }
+    for unknown in ["client.san.dns_names.-1", "client.san.names", "client.shoe_size", "proto_mutual"] {
+        let text = format!("localhost\nrespond {{http.request.tls.{unknown}}}\n");
+        assert!(Memory::main(&text).errors().contains("not have yet"), "{unknown}");
+    }
+}

@@ -8,6 +8,7 @@ mod automatic;
 mod client_auth;
 mod context;
 mod files;
+mod identity;
 mod records;
 mod refusals;
 mod reload;

@@ -282,8 +282,11 @@ fn spawn(core: &Rc<Core>, open_here: &Rc<OpenHere>, socket: Socket, origin: Orig
         // Boxed, so that only handshakes pay for their size.
         Socket::Tcp(stream) if origin.tls => {
             tokio::task::spawn_local(Box::pin(async move {
-                if let Some((stream, policy)) = handshake::handshake(&core, stream, origin.listener).await {
-                    let (socket, origin) = (Socket::Tls(Box::new(stream)), Origin { policy, ..origin });
+                if let Some((stream, policy, session)) =
+                    handshake::handshake(&core, stream, origin.listener).await
+                {
+                    let socket = Socket::Tls(Box::new(stream));
+                    let origin = Origin { policy, session: Some(Rc::new(session)), ..origin };
                     tokio::task::spawn_local(serve(core, socket, origin, admission, open));
                 }
             }));

@@ -5,7 +5,9 @@
 //! its own application onehop is the server, not one more hop. Caddy sends `Via: 1.1 Caddy` both ways.
 
 use onehop_http1::{AskHead, BodyLength, Refusal};
-use onehop_message::forwarded::{FORWARDED_FOR, write_forwarded_for, write_line, write_target};
+use onehop_message::forwarded::{
+    FORWARDED_FOR, write_client_certificate, write_forwarded_for, write_line, write_target,
+};
 use onehop_message::forwarding::{accepts_trailers, asks_for_upgrade, passed_on};
 use onehop_message::request::Request;
 use onehop_message::trusted_proxies::Trust;
@@ -45,7 +47,7 @@ fn write_fields(request: &Request<'_>, trust: Trust<'_>, upgrade: bool, out: &mu
     let host = request.head.host().unwrap_or_default();
     write_line(out, b"Host", host);
     let (mut has_scheme, mut has_host) = (false, false);
-    for (name, value) in passed_on(request.head, upgrade, trust.keeps_fields()) {
+    for (name, value) in passed_on(request.head, &request.origin, upgrade, trust.keeps_fields()) {
         let is = |own: &[u8]| name.eq_ignore_ascii_case(own);
         // The codec writes the length.
         if is(b"host") || is(b"content-length") || is(FORWARDED_FOR) {
@@ -56,6 +58,7 @@ fn write_fields(request: &Request<'_>, trust: Trust<'_>, upgrade: bool, out: &mu
         write_line(out, name, value);
     }
     write_forwarded_for(request.head, &request.origin, trust, out);
+    write_client_certificate(&request.origin, out);
     if !has_scheme {
         write_line(out, b"X-Forwarded-Proto", request.origin.scheme().as_bytes());
     }

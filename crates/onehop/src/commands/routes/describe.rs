@@ -287,6 +287,7 @@ fn placeholder(placeholder: &Placeholder) -> String {
         Placeholder::RemotePort => "remote_port",
         Placeholder::Header(name) => return format!("header.{name}"),
         Placeholder::Cookie(name) => return format!("cookie.{name}"),
+        Placeholder::Tls(value) => return value.to_string(),
         Placeholder::Root => "http.vars.root",
         Placeholder::FileMatchRelative => "file_match.relative",
         Placeholder::TimeUnix => "time.now.unix",

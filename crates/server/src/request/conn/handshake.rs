@@ -13,8 +13,9 @@ use std::task::Poll;
 use onehop_connection::deadline::{Deadline, Waiting};
 use onehop_connection::limits::READ_BUFFER_BYTES;
 use onehop_connection::tls_stream::{self, HandshakeError, TlsStream};
+use onehop_message::tls_session::TlsSession;
 use onehop_metrics::counters::HandshakeFailure;
-use onehop_tls::{Chain, ChainTable, certificate};
+use onehop_tls::{Chain, ChainTable, Policy, certificate};
 use rustls::server::{Accepted, Acceptor, ClientHello};
 use rustls::{HandshakeKind, ServerConfig};
 use tokio::net::TcpStream;
@@ -31,8 +32,6 @@ const PLAIN_HTTP: &[u8] =
     Connection: close\r\n\r\nThis port speaks HTTPS: use an https:// URL.\r\n";
 /// The protocol of issuers that verify a name (RFC 8737 section 4).
 const CHALLENGE_PROTOCOL: &[u8] = b"acme-tls/1";
-/// The number of no policy.
-const CHALLENGE_POLICY: u32 = 0;
 /// A fatal `unexpected_message` (RFC 8446 section 5): nothing but a handshake comes first.
 const UNEXPECTED_MESSAGE: &[u8] = &[21, 3, 3, 0, 2, 2, 10];
 /// The first bytes of TLS records (RFC 8446 section 5.1, RFC 6520 section 3). No method of HTTP begins so.
@@ -61,13 +60,13 @@ impl Drop for Counted<'_> {
     }
 }
 
-/// Completes the handshake of a connection; also the number of the policy that was negotiated. `None`: it failed, was
-/// counted, and the connection is over.
+/// Completes the handshake of a connection; also the number of the policy under which it was negotiated, and what that was.
+/// `None`: it failed, was counted, and the connection is over.
 pub(crate) async fn handshake(
     core: &Rc<Core>,
     stream: TcpStream,
     listener: usize,
-) -> Option<(TlsStream, u32)> {
+) -> Option<(TlsStream, u32, TlsSession)> {
     let Some(_counted) = Counted::new(core) else {
         core.counters.handshake_failed(HandshakeFailure::TooMany);
         // Nothing of it stays in the kernel either.
@@ -80,12 +79,13 @@ pub(crate) async fn handshake(
         Ok((mut stream, policy)) => {
             core.counters.handshake_done(stream.session().handshake_kind() == Some(HandshakeKind::Resumed));
             // An issuer that verifies a name has seen what it wants, and asks for nothing (RFC 8737 section 4).
-            if policy == CHALLENGE_POLICY {
+            let Some(policy) = policy else {
                 // With TLS 1.2 our last message waits to be sent.
                 stream.notify_end();
                 return None;
-            }
-            Some((stream, policy))
+            };
+            let session = policy.session(stream.session());
+            Some((stream, policy.number, session))
         }
         Err(failure) => {
             core.counters.handshake_failed(failure);
@@ -99,7 +99,7 @@ async fn negotiate(
     mut stream: TcpStream,
     listener: usize,
     deadline: &Deadline,
-) -> Result<(TlsStream, u32), HandshakeFailure> {
+) -> Result<(TlsStream, Option<Policy>), HandshakeFailure> {
     let refusal = match first_byte(&stream, deadline).await? {
         HANDSHAKE => None,
         // A client that has already failed expects no response.
@@ -158,17 +158,18 @@ async fn first_byte(stream: &TcpStream, deadline: &Deadline) -> Result<u8, Hands
     Ok(byte)
 }
 
-/// The policy and the certificate for what a client asks for; `None` where no site has that name, or no certificate.
+/// The policy and the certificate for what a client asks for; `None` where no site has that name, or no certificate. An issuer
+/// that verifies a name gets no policy.
 fn choose(
     core: &Rc<Core>,
     stream: &TcpStream,
     listener: usize,
     accepted: &Accepted,
-) -> Option<(u32, Arc<ServerConfig>)> {
+) -> Option<(Option<Policy>, Arc<ServerConfig>)> {
     let hello = accepted.client_hello();
     if hello.alpn().is_some_and(|mut names| names.any(|name| name == CHALLENGE_PROTOCOL)) {
         let certificate = core.shared.challenges.tls_alpn_01(hello.server_name()?)?;
-        return Some((CHALLENGE_POLICY, onehop_tls::policy::challenge(&Chain::new(certificate))?));
+        return Some((None, onehop_tls::policy::challenge(&Chain::new(certificate))?));
     }
     let view = core.view();
     let snapshot = &view.snapshot;
@@ -195,7 +196,7 @@ fn choose(
             let other = tls.fallback_name.as_deref()?;
             chain_for(other, site, snapshot, &core.shared.chains(), &hello)
         })?;
-    Some((site.policy.number, site.policy.with_chain(&chain, &hello)))
+    Some((Some(site.policy.clone()), site.policy.with_chain(&chain, &hello)))
 }
 
 /// The certificate for a name: one of the site's files, one that was obtained, one of another site's files.

@@ -5,9 +5,11 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
+use onehop_config::checked::tls::{ClientValue, NameKind, TlsValue};
 use onehop_config::checked::{Part, Placeholder, Template};
 use onehop_files::limits::PATH_BYTES_MAX;
 use onehop_http1::RequestHead;
+use onehop_message::tls_session::{ClientCertificate, TlsSession};
 use onehop_message::uri::{decode_path, escape_path, file_extension, host_without_port, last_segment};
 use onehop_message::{cookies, path};
 use onehop_upstream::member::Member;
@@ -88,7 +90,10 @@ fn escape_from(begin: usize, placeholder: &Placeholder, into: Into, out: &mut Ve
     use Placeholder as P;
     match into {
         Into::Uri
-            if matches!(placeholder, P::QueryValue(_) | P::Header(_) | P::Cookie(_) | P::HostLabel(_)) =>
+            if matches!(
+                placeholder,
+                P::QueryValue(_) | P::Header(_) | P::Cookie(_) | P::HostLabel(_) | P::Tls(_)
+            ) =>
         {
             let raw = out.split_off(begin);
             escape_path(&raw, out);
@@ -155,6 +160,11 @@ fn value(placeholder: &Placeholder, context: &RequestContext<'_>, into: Into, ou
         P::RemotePort => push_text(context.request.origin.peer.map(|peer| peer.port().to_string()), out),
         P::Header(name) => push_joined(head.find_all(name), out),
         P::Cookie(name) => out.extend_from_slice(cookies::values(head, name).next().unwrap_or_default()),
+        P::Tls(value) => {
+            if let Some(session) = context.request.origin.session.as_deref() {
+                push_tls(*value, session, out);
+            }
+        }
         P::Root => push_root(context, out),
         P::FileMatchRelative => {
             let found = context.file_match.as_deref().unwrap_or_default();
@@ -175,6 +185,51 @@ fn value(placeholder: &Placeholder, context: &RequestContext<'_>, into: Into, ou
             out.extend(id.iter().flat_map(ErrorId::letters));
         }
     }
+}
+
+fn push_tls(value: TlsValue, session: &TlsSession, out: &mut Vec<u8>) {
+    let text = match value {
+        TlsValue::Version => session.version,
+        TlsValue::CipherSuite => &session.cipher_suite,
+        TlsValue::Resumed if session.is_resumed => "true",
+        TlsValue::Resumed => "false",
+        TlsValue::Protocol => &session.protocol,
+        TlsValue::ServerName => &session.server_name,
+        TlsValue::Client(value) => {
+            if let Some(client) = &session.client {
+                push_client(value, client, out);
+            }
+            return;
+        }
+    };
+    out.extend_from_slice(text.as_bytes());
+}
+
+fn push_client(value: ClientValue, client: &ClientCertificate, out: &mut Vec<u8>) {
+    let text = match value {
+        ClientValue::Subject => &client.subject,
+        ClientValue::Issuer => &client.issuer,
+        ClientValue::Serial => &client.serial,
+        ClientValue::Fingerprint => &client.fingerprint,
+        ClientValue::PublicKey => &client.public_key,
+        ClientValue::PublicKeySha256 => &client.public_key_sha256,
+        ClientValue::CertificateDerBase64 => client.base64(),
+        ClientValue::CertificatePem => return client.write_pem(out),
+        ClientValue::AlternativeName(kind, number) => {
+            let names = match kind {
+                NameKind::Dns => &client.dns_names,
+                NameKind::Email => &client.emails,
+                NameKind::IpAddress => &client.ips,
+                NameKind::Uri => &client.uris,
+            };
+            return match number {
+                Some(number) => push_text(names.get(number).cloned(), out),
+                // As Caddy writes a list.
+                None => push_text(Some(format!("[{}]", names.join(" "))), out),
+            };
+        }
+    };
+    out.extend_from_slice(text.as_bytes());
 }
 
 /// The root that applies.

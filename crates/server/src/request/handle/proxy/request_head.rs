@@ -7,7 +7,7 @@
 
 use onehop_config::checked::proxy::AmbiguousHeaders;
 use onehop_http1::{AskHead, BodyLength, Field, Known, Refusal, Version};
-use onehop_message::forwarded::{write_forwarded_for, write_line, write_target};
+use onehop_message::forwarded::{write_client_certificate, write_forwarded_for, write_line, write_target};
 use onehop_message::forwarding::{self, Rule, Spellings, accepts_trailers, asks_for_upgrade, copy_lines};
 use onehop_message::response::Fields;
 
@@ -63,7 +63,7 @@ fn write_fields(call: &Call<'_>, context: &RequestContext<'_>, upgrade: bool, ou
         AmbiguousHeaders::Drop => Spellings::All,
         AmbiguousHeaders::Pass => Spellings::OursOnly,
     };
-    let rule = Rule::new(head, upgrade, is_trusted, spellings);
+    let rule = Rule::new(head, &context.request.origin, upgrade, is_trusted, spellings);
     let is_ours = |field: &Field| {
         use Known as K;
         // The codec writes the length.
@@ -84,6 +84,7 @@ fn write_fields(call: &Call<'_>, context: &RequestContext<'_>, upgrade: bool, ou
     if let Some(hops) = hops {
         write_line(out, b"Max-Forwards", hops.to_string().as_bytes());
     }
+    write_client_certificate(&context.request.origin, out);
     // Of whoever comes through a Unix socket and is not trusted nothing is known.
     if is_trusted || context.request.origin.peer.is_some() {
         write_forwarded_for(context.request.head, &context.request.origin, call.trust, out);
