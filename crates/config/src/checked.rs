@@ -45,6 +45,8 @@ pub struct Global {
     pub memory: Option<u64>,
     /// Connections that one client address may have at a time.
     pub connections_per_address: Option<u32>,
+    /// `servers { protocols }`: which versions of HTTP are spoken.
+    pub protocols: Protocols,
     /// `servers { trusted_proxies }`: who stands in front of every site.
     pub trusted_proxies: Vec<Network>,
     /// How many requests of all sites may be in flight.
@@ -63,6 +65,21 @@ pub struct Global {
     pub https_port: u16,
     /// `data_dir`: where everything lies that must survive an upgrade, absolute; `None`: the default of the system.
     pub data_directory: Option<PathBuf>,
+}
+
+/// The versions of HTTP that are spoken besides HTTP/1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Protocols {
+    /// HTTP/2 over TLS, where the client wants it.
+    pub h2: bool,
+    /// HTTP/2 in clear text, where the client knows beforehand (RFC 9113 section 3.3).
+    pub h2c: bool,
+}
+
+impl Default for Protocols {
+    fn default() -> Self {
+        Self { h2: true, h2c: true }
+    }
 }
 
 /// The admin endpoint.

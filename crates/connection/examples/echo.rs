@@ -9,6 +9,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use onehop_connection::buffers::ConnectionBuffers;
+use onehop_connection::client_stream::ClientStream;
+use onehop_connection::codec::Codec;
 use onehop_connection::deadline::{Deadline, Waiting};
 use onehop_connection::limits::{DEADLINE_TICK, Timeouts, UPLOAD_PIECE_BYTES_MAX};
 use onehop_connection::response_writer::gone;
@@ -44,7 +46,7 @@ async fn main() -> io::Result<()> {
             tokio::select! {
                 _ = ticks.tick() => core.tick(),
                 accepted = listener.accept() => {
-                    let socket = Socket::Tcp(accepted?.0);
+                    let socket = ClientStream::Socket(Socket::Tcp(accepted?.0));
                     tokio::task::spawn_local(connection(Rc::clone(&core), socket));
                 }
             }
@@ -54,9 +56,9 @@ async fn main() -> io::Result<()> {
 }
 
 /// Serves one connection to its end.
-async fn connection(core: Rc<Core>, mut socket: Socket) {
+async fn connection(core: Rc<Core>, mut socket: ClientStream) {
     let deadline = core.deadline();
-    let mut codec = ServerCodec::new(Limits::default());
+    let mut codec = Codec::Http1(ServerCodec::new(Limits::default()));
     let mut buffers = core.buffers.take();
     while read_head(&core, &mut socket, &mut codec, &deadline, &mut buffers).await
         && echo(&core, &mut socket, &mut codec, &deadline, &mut buffers).await.is_ok_and(|next| next)
@@ -67,8 +69,8 @@ async fn connection(core: Rc<Core>, mut socket: Socket) {
 /// Reads the head of a request. `false`: the connection is over.
 async fn read_head(
     core: &Core,
-    socket: &mut Socket,
-    codec: &mut ServerCodec,
+    socket: &mut ClientStream,
+    codec: &mut Codec,
     deadline: &Deadline,
     buffers: &mut ConnectionBuffers,
 ) -> bool {
@@ -99,8 +101,8 @@ async fn read_head(
 /// Sends the request's body back. `true`: the connection may be used again.
 async fn echo(
     core: &Rc<Core>,
-    socket: &mut Socket,
-    codec: &mut ServerCodec,
+    socket: &mut ClientStream,
+    codec: &mut Codec,
     deadline: &Deadline,
     buffers: &mut ConnectionBuffers,
 ) -> Result<bool, HttpError> {

@@ -8,8 +8,8 @@ use onehop_message::response::Response;
 use tokio::io::{AsyncRead, ReadBuf};
 
 use crate::buffer_pool::Reusable;
+use crate::client_stream::ClientStream;
 use crate::limits::{INPUT_BYTES_MAX, READ_BUFFER_BYTES};
-use crate::socket::Socket;
 
 /// The buffers of one busy connection.
 pub struct ConnectionBuffers {
@@ -115,7 +115,7 @@ impl Input {
     /// Reads once from the client's socket and appends; 0 is the end of the stream.
     pub fn poll_fill(
         &mut self,
-        socket: &mut Socket,
+        socket: &mut ClientStream,
         context: &mut Context<'_>,
     ) -> Poll<std::io::Result<usize>> {
         self.poll_fill_from(socket, context)

@@ -4,12 +4,11 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 
-use onehop_http1::ServerCodec;
-
+use crate::client_stream::ClientStream;
+use crate::codec::Codec;
 use crate::core::Core;
 use crate::deadline::Deadline;
 use crate::slow_clients::Reservation;
-use crate::socket::Socket;
 
 /// The permits that a request holds of the limits on its route, as far as the pace of its client matters to them.
 pub trait Permits {
@@ -26,8 +25,8 @@ pub trait Permits {
 /// A connection while a handler answers one request piece by piece.
 pub struct ExchangeIo<'c> {
     pub(crate) core: &'c Rc<Core>,
-    pub(crate) socket: RefCell<&'c mut Socket>,
-    pub(crate) codec: RefCell<&'c mut ServerCodec>,
+    pub(crate) socket: RefCell<&'c mut ClientStream>,
+    pub(crate) codec: RefCell<&'c mut Codec>,
     pub(crate) deadline: &'c Deadline,
     /// How long a handler may take from the last byte of its request on.
     pub(crate) handler_time: Cell<Duration>,
@@ -48,8 +47,8 @@ impl<'c> ExchangeIo<'c> {
     /// Lends a connection to the handler of one request.
     pub fn new(
         core: &'c Rc<Core>,
-        socket: &'c mut Socket,
-        codec: &'c mut ServerCodec,
+        socket: &'c mut ClientStream,
+        codec: &'c mut Codec,
         deadline: &'c Deadline,
         permits: &'c dyn Permits,
     ) -> Self {

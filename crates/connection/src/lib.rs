@@ -8,7 +8,9 @@
 //! | [`slot`], [`edits`] | what they need of those that answer and of the routes |
 //! | [`compressor`] | compresses a body on its way |
 //! | [`core`] | per core: deadlines, buffers, the date, request numbers; per process: timeouts, the stop |
-//! | [`socket`] | TCP or a Unix socket |
+//! | [`codec`] | how requests and responses are framed: HTTP/1 or a stream of HTTP/2 |
+//! | [`client_stream`] | a socket, or a stream of HTTP/2 |
+//! | [`socket`] | TCP, a Unix socket, or TLS |
 //! | [`buffers`], [`buffer_pool`] | what a busy connection holds, and an idle one does not |
 //! | [`deadline`] | all deadlines of a core in one table |
 //! | [`tls_stream`] | an encrypted connection: records in and out of a TCP stream |
@@ -21,6 +23,8 @@
 
 pub mod buffer_pool;
 pub mod buffers;
+pub mod client_stream;
+pub mod codec;
 pub mod compressor;
 pub mod core;
 pub mod deadline;

@@ -61,6 +61,9 @@ impl<'l, 'c> RequestBody<'l, 'c> {
 
     /// Whether all of it has arrived. Of chunks that is not known before they are read.
     pub fn is_buffered(&self) -> bool {
+        if self.io.codec.borrow().ends_with_input() {
+            return true;
+        }
         match self.length() {
             BodyLength::None => true,
             BodyLength::Known(length) => self.input.unread().len() as u64 >= length,
@@ -127,9 +130,9 @@ impl<'l, 'c> RequestBody<'l, 'c> {
         bytes: usize,
         mut may_hold: impl FnMut(usize) -> bool,
     ) -> Result<bool, HttpError> {
-        let mut end = self.io.codec.borrow().body_end();
+        let mut look = self.io.codec.borrow().body_end();
         loop {
-            if end.is_in(self.input.unread()) {
+            if self.io.codec.borrow().has_body_in(self.input.unread(), &mut look) {
                 return Ok(true);
             }
             let held = self.input.unread().len();
@@ -143,7 +146,7 @@ impl<'l, 'c> RequestBody<'l, 'c> {
                 }
                 self.input.widen(more * 2);
             }
-            if self.fill().await? == 0 {
+            if self.fill().await? == 0 && !self.ends_with_input() {
                 return Err(HttpError::ClientGone);
             }
         }
@@ -151,7 +154,12 @@ impl<'l, 'c> RequestBody<'l, 'c> {
 
     /// Whether the whole body is buffered and unread.
     pub fn has_arrived(&self) -> bool {
-        self.is_buffered() || self.io.codec.borrow().body_end().is_in(self.input.unread())
+        let codec = self.io.codec.borrow();
+        self.is_buffered() || codec.has_body_in(self.input.unread(), &mut codec.body_end())
+    }
+
+    fn ends_with_input(&self) -> bool {
+        self.io.codec.borrow().ends_with_input()
     }
 
     /// Waits for more of the body and appends at most `room` bytes, which must be at least
@@ -170,6 +178,7 @@ impl<'l, 'c> RequestBody<'l, 'c> {
             }
             match self.fill().await? {
                 0 if self.is_tunnel => return Ok(true),
+                0 if self.ends_with_input() => {}
                 0 => return Err(HttpError::ClientGone),
                 // A handler cannot answer a request that is still arriving; a slow client has a deadline of its own.
                 _ => self.io.deadline.renew(Waiting::Handler, self.io.handler_time.get()),
@@ -224,6 +233,7 @@ impl<'l, 'c> RequestBody<'l, 'c> {
                 return Poll::Ready(Ok(()));
             }
             match ready!(self.input.poll_fill(&mut self.io.socket.borrow_mut(), context)) {
+                Ok(0) if self.ends_with_input() => Poll::Ready(Ok(())),
                 Ok(0) | Err(_) => Poll::Ready(Err(HttpError::ClientGone)),
                 Ok(_) => Poll::Ready(Ok(())),
             }
@@ -241,6 +251,11 @@ impl<'l, 'c> RequestBody<'l, 'c> {
     /// same), or has left, which only writing to it shows: `half_closed` is called then. If the response is an event stream,
     /// the client has left: such a stream has no end that it could wait for.
     pub async fn gone_or(&mut self, half_closed: impl FnOnce()) {
+        // A stream's client has ended its side with its request, and says when it leaves.
+        let stream = self.io.socket.borrow().http2().cloned();
+        if let Some(stream) = stream {
+            return poll_fn(|context| stream.poll_reset(context)).await;
+        }
         match poll_fn(|context| self.poll_read_end(context)).await {
             ReadEnd::Reset => return,
             ReadEnd::HalfClosed if self.io.is_event_stream.get() => return,

@@ -9,9 +9,9 @@ use std::task::{Context, Poll, ready};
 use onehop_message::response::Disk;
 use tokio::io::AsyncWrite;
 
+use crate::client_stream::ClientStream;
 use crate::deadline::Deadline;
 use crate::limits::DISK_READ_BYTES;
-use crate::socket::Socket;
 
 /// One write of two pieces, which may take several calls.
 #[derive(Default)]
@@ -33,7 +33,7 @@ impl Writing {
     /// for [`crate::limits::WRITE_PROGRESS_DEADLINE`]. The pieces must be the same each time.
     pub fn poll(
         &mut self,
-        socket: &mut Socket,
+        socket: &mut ClientStream,
         deadline: &Deadline,
         context: &mut Context<'_>,
         first: &[u8],
@@ -93,7 +93,7 @@ impl Writing {
 
 /// Writes `first` and then `second`; see [`Writing::poll`].
 pub async fn write_both(
-    socket: &mut Socket,
+    socket: &mut ClientStream,
     deadline: &Deadline,
     first: &[u8],
     second: &[u8],
@@ -103,7 +103,7 @@ pub async fn write_both(
 }
 
 /// Writes what the socket takes without waiting; returns how many bytes that were.
-async fn write_ready(socket: &mut Socket, bytes: &[u8]) -> io::Result<usize> {
+async fn write_ready(socket: &mut ClientStream, bytes: &[u8]) -> io::Result<usize> {
     let mut written = 0;
     poll_fn(|context| {
         while let Some(rest) = bytes.get(written..).filter(|rest| !rest.is_empty()) {
@@ -120,7 +120,7 @@ async fn write_ready(socket: &mut Socket, bytes: &[u8]) -> io::Result<usize> {
 }
 
 /// Waits until the socket takes more, within [`crate::limits::WRITE_PROGRESS_DEADLINE`].
-async fn writable(socket: &mut Socket, deadline: &Deadline) -> io::Result<()> {
+async fn writable(socket: &mut ClientStream, deadline: &Deadline) -> io::Result<()> {
     deadline.set_write();
     let is_writable = poll_fn(|context| {
         let polled = socket.poll_writable(context);
@@ -140,7 +140,7 @@ async fn writable(socket: &mut Socket, deadline: &Deadline) -> io::Result<()> {
     clippy::disallowed_methods,
     reason = "files that are not in memory are what a core's few blocking threads are for"
 )]
-pub async fn write_disk(socket: &mut Socket, deadline: &Deadline, disk: Disk) -> io::Result<()> {
+pub async fn write_disk(socket: &mut ClientStream, deadline: &Deadline, disk: Disk) -> io::Result<()> {
     use std::os::unix::fs::FileExt;
     let Disk { file, mut offset, mut length } = disk;
     let mut buffer = Vec::new();

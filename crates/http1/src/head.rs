@@ -6,13 +6,35 @@
 use crate::Known;
 use crate::fields::{Field, Fields, Span};
 
-/// HTTP/1.x minor version.
+/// The version of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Version {
     /// HTTP/1.0
     Http10,
     /// HTTP/1.1
     Http11,
+    /// HTTP/2
+    Http2,
+}
+
+impl Version {
+    /// As logs have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Version::Http10 => "HTTP/1.0",
+            Version::Http11 => "HTTP/1.1",
+            Version::Http2 => "HTTP/2.0",
+        }
+    }
+
+    /// As `Via` has it (RFC 9110 section 7.6.3): without the protocol's name.
+    pub fn number(self) -> &'static str {
+        match self {
+            Version::Http10 => "1.0",
+            Version::Http11 => "1.1",
+            Version::Http2 => "2.0",
+        }
+    }
 }
 
 /// A request method; names are case-sensitive (RFC 9110 section 9.1).

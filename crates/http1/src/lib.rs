@@ -16,6 +16,7 @@ mod scan;
 mod send;
 mod target;
 mod tokenise;
+mod translated;
 
 pub mod client;
 pub mod head;
@@ -35,3 +36,4 @@ pub use refuse::Refusal;
 pub use response::ResponseHead;
 pub use send::reason;
 pub use server::{AnswerHead, BodyEnd, EofMeaning, Next, ServerCodec};
+pub use translated::read_translated;

@@ -155,11 +155,11 @@ pub fn passed_on_trailers(lines: &[u8], mut pass_on: impl FnMut(&[u8])) {
     }
 }
 
-/// RFC 9110 section 7.8: named in Connection too, HTTP/1.1, and without a body before it. HTTP/2 in the clear is
+/// RFC 9110 section 7.8: named in Connection too, not in HTTP/1.0, and without a body before it. HTTP/2 in the clear is
 /// never passed on: RFC 7540 section 3.2.1 has it for one hop only, and within it nobody sees requests any more.
 pub fn asks_for_upgrade(head: &RequestHead) -> bool {
     head.get(Known::Upgrade).is_some()
-        && head.version() == Version::Http11
+        && head.version() != Version::Http10
         && head.get(Known::TransferEncoding).is_none()
         && head.get(Known::ContentLength).is_none_or(|length| length == b"0")
         && members(head.get_all(Known::Connection)).any(|option| option.eq_ignore_ascii_case(b"upgrade"))

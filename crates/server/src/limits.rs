@@ -55,6 +55,9 @@ pub const CODEC_LIMITS: onehop_http1::Limits = onehop_http1::Limits {
     trailer_bytes: TRAILER_BYTES_MAX,
 };
 
+/// Requests accepted on an HTTP/2 connection before other connections get their turn.
+pub const STREAMS_BATCH_MAX: usize = 32;
+
 /// Pipelined requests answered before other connections get their turn.
 pub const PIPELINE_BATCH_MAX: usize = 32;
 

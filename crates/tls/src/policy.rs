@@ -17,8 +17,8 @@ use crate::client_auth::{self, Trusted};
 use crate::compression::COMPRESSORS;
 use crate::limits::{COMPRESSED_CHAINS_MAX, TICKETS_PER_HANDSHAKE};
 
-/// The protocols that are spoken, as ALPN names them (RFC 7301 section 6).
-const PROTOCOLS: [&[u8]; 1] = [b"http/1.1"];
+/// The protocols that are offered where nothing else is said, in the order of preference, as ALPN names them (RFC 7301 section 6).
+const PROTOCOLS: [&str; 2] = ["h2", "http/1.1"];
 
 /// What is negotiated under one policy, without a certificate.
 #[derive(Debug, Clone)]
@@ -119,7 +119,9 @@ fn template(
         _ => builder.with_no_client_auth(),
     };
     let mut config = builder.with_cert_resolver(Arc::new(NoChain));
-    config.alpn_protocols = PROTOCOLS.iter().map(|name| name.to_vec()).collect();
+    let names = || settings.protocols.iter().map(String::as_str);
+    let all = PROTOCOLS.into_iter().filter(|_| settings.protocols.is_empty());
+    config.alpn_protocols = names().chain(all).map(|name| name.as_bytes().to_vec()).collect();
     config.ticketer = ticketer;
     // Tickets keep sessions with the clients; a cache of ours would only remember the last 256.
     config.session_storage = Arc::new(NoServerSessionStorage {});

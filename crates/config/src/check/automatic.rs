@@ -52,7 +52,11 @@ pub(super) fn site(
             }),
         }
     }
-    SiteTls { files: settings.files.clone(), managed, prefers_managed, policy: settings.policy.clone() }
+    let mut policy = settings.policy.clone();
+    if policy.protocols.is_empty() && !global.protocols.h2 {
+        policy.protocols.push("http/1.1".to_owned());
+    }
+    SiteTls { files: settings.files.clone(), managed, prefers_managed, policy }
 }
 
 /// A host as certificates have it.

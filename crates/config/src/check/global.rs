@@ -9,7 +9,7 @@ use super::Context;
 use super::template::fixed;
 use super::value::{duration, port, size};
 use crate::checked::tls::{AutoHttps, CertificateIssuer, GlobalTls};
-use crate::checked::{Admin, Global};
+use crate::checked::{Admin, Global, Protocols};
 use crate::directives;
 use crate::limits::CONNECTIONS_PER_ADDRESS_MAX;
 use crate::nearest::nearest;
@@ -168,6 +168,7 @@ pub(crate) fn defaults() -> Global {
         memory_bytes: MEMORY_BYTES,
         memory: None,
         connections_per_address: None,
+        protocols: Protocols::default(),
         trusted_proxies: Vec::new(),
         limit: None,
         threads: None,
@@ -197,6 +198,7 @@ pub(crate) fn global(cx: &mut Context<'_>, lines: &[Directive]) -> Global {
         seen.push(&line.name);
         cx.keep(result);
     }
+    global.protocols = cx.protocols;
     global.trusted_proxies.clone_from(&cx.trusted_proxies);
     global.data_directory.clone_from(&cx.data_directory);
     if global.http_port == global.https_port {

@@ -24,7 +24,7 @@ pub(crate) mod value;
 use std::ops::Deref;
 use std::path::{Component, Path, PathBuf};
 
-use crate::checked::{Network, Part, Template};
+use crate::checked::{Network, Part, Protocols, Template};
 use crate::directives::{KnownApps, KnownLimits};
 use crate::problem::{Problem, Problems};
 use crate::source::{FileKind, Source};
@@ -67,6 +67,8 @@ pub(crate) struct Context<'a> {
     pub(crate) written_below: PathBuf,
     /// Who stands in front of every site, from the global block.
     pub(crate) trusted_proxies: Vec<Network>,
+    /// Which versions of HTTP are spoken, from the global block.
+    pub(crate) protocols: Protocols,
     /// `data_dir` of the global block, absolute.
     pub(crate) data_directory: Option<PathBuf>,
     /// What the global block says of certificates.
@@ -94,6 +96,7 @@ impl<'a> Context<'a> {
             apps: KnownApps::default(),
             limits: KnownLimits::default(),
             trusted_proxies: Vec::new(),
+            protocols: Protocols::default(),
             data_directory: None,
             certificates: Certificates::default(),
             groups: 0,

@@ -5,6 +5,7 @@
 
 use super::Context;
 use super::template::fixed;
+use crate::checked::Protocols;
 use crate::directives::of_networks;
 use crate::nearest::nearest;
 use crate::option_table::{OptionTable, line, not_yet};
@@ -34,7 +35,7 @@ pub(super) const OPTIONS: OptionTable<bool> = OptionTable {
             not_yet("metrics"),
             not_yet("name"),
             not_yet("packet_conn_wrappers"),
-            line("protocols", "h1", |_, _, line| protocols(line)),
+            line("protocols", "h1 h2 h2c", |cx, _, line| protocols(cx, line)),
             not_yet("strict_sni_host"),
             not_yet("timeouts"),
             not_yet("trace"),
@@ -122,26 +123,37 @@ fn client_fields(cx: &Context<'_>, line: &Directive) -> Result<(), Box<Problem>>
     Ok(())
 }
 
-/// HTTP/1 is what there is.
-fn protocols(line: &Directive) -> Result<(), Box<Problem>> {
-    let words: Vec<&str> = line.args.iter().map(|token| token.text.as_str()).collect();
-    if words == ["h1"] && line.block.is_none() {
-        return Ok(());
-    }
-    match line.args.iter().find(|token| token.text != "h1") {
-        Some(token) if ["h2", "h2c", "h3"].contains(&token.text.as_str()) => {
-            let message = format!("`{}` is a protocol that onehop does not have yet", token.text);
-            Err(Problem::error("not-yet", &token.place, message).help("write `protocols h1`"))
+/// `protocols h1 [h2] [h2c]`: HTTP/1 is always spoken.
+fn protocols(cx: &mut Context<'_>, line: &Directive) -> Result<(), Box<Problem>> {
+    let wrong = |place, code, message: String| {
+        Err(Problem::error(code, place, message).help("write `protocols h1 h2 h2c`, or fewer of them"))
+    };
+    let mut protocols = Protocols { h2: false, h2c: false };
+    let mut has_h1 = false;
+    for token in &line.args {
+        match token.text.as_str() {
+            "h1" => has_h1 = true,
+            "h2" => protocols.h2 = true,
+            "h2c" => protocols.h2c = true,
+            "h3" => {
+                let message = "`h3` is a protocol that onehop does not have yet".to_owned();
+                return wrong(&token.place, "not-yet", message);
+            }
+            other => {
+                return wrong(&token.place, "unknown-option", format!("there is no protocol `{other}`"));
+            }
         }
-        Some(token) => Err(Problem::error(
-            "unknown-option",
-            &token.place,
-            format!("there is no protocol `{}`", token.text),
-        )
-        .help("write `protocols h1`")),
-        None => Err(Problem::error("arguments", &line.name.place, "the arguments of `protocols` do not fit")
-            .help("write `protocols h1`")),
     }
+    if line.args.is_empty() || line.block.is_some() {
+        let message = "the arguments of `protocols` do not fit".to_owned();
+        return wrong(&line.name.place, "arguments", message);
+    }
+    if !has_h1 {
+        let message = "a server without `h1` is a form of Caddy that onehop does not have yet".to_owned();
+        return wrong(&line.name.place, "not-yet", message);
+    }
+    cx.protocols = protocols;
+    Ok(())
 }
 
 pub(super) fn stands_alone(line: &Directive) -> Result<(), Box<Problem>> {

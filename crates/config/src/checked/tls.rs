@@ -133,6 +133,8 @@ pub struct TlsPolicy {
     pub ciphers: Vec<String>,
     /// Key exchange groups in the order of preference; none means the usual ones.
     pub curves: Vec<String>,
+    /// The protocols that are offered, in the order of preference, as ALPN names them; none means all.
+    pub protocols: Vec<String>,
     /// What clients show.
     pub client_auth: Option<ClientAuth>,
 }
@@ -144,6 +146,7 @@ impl Default for TlsPolicy {
             newest: TlsVersion::Tls13,
             ciphers: Vec::new(),
             curves: Vec::new(),
+            protocols: Vec::new(),
             client_auth: None,
         }
     }

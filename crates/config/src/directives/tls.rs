@@ -48,7 +48,7 @@ pub(super) const OPTIONS: OptionTable<TlsSettings> = OptionTable {
             values("curves", "x25519mlkem768 x25519…", |cx, tls, names| {
                 known_words(cx, names, &CURVES, "curve", &mut tls.policy.curves)
             }),
-            values("alpn", "http/1.1", |cx, _, names| alpn(cx, names)),
+            values("alpn", "h2 http/1.1", |cx, tls, names| alpn(cx, &mut tls.policy, names)),
             repeated(values("load", "<folder>…", |cx, tls, folders| load(cx, tls, folders))),
             value("ca", "https://ca.internal/acme/directory", |cx, tls, value| {
                 tls.acme.directory = Some(fixed(cx.source, value.token, "the URL of a directory")?);
@@ -322,18 +322,19 @@ fn known_words(
     Ok(())
 }
 
-/// HTTP/1.1 is what there is; it is always offered.
-fn alpn(cx: &Context<'_>, tokens: &[Token]) -> Result<(), Box<Problem>> {
+/// `alpn h2 http/1.1`: the protocols that are offered, in the order of preference.
+fn alpn(cx: &Context<'_>, policy: &mut TlsPolicy, tokens: &[Token]) -> Result<(), Box<Problem>> {
     for token in tokens {
         let name = fixed(cx.source, token, "a protocol")?;
-        if name != "http/1.1" {
+        if !["h2", "http/1.1"].contains(&name.as_str()) {
             return Err(Problem::error(
                 "not-yet",
                 &token.place,
                 format!("`{name}` is a protocol that onehop does not have yet"),
             )
-            .help("write `alpn http/1.1`, or nothing"));
+            .help("write `alpn h2 http/1.1`, one of them, or nothing"));
         }
+        policy.protocols.push(name.to_owned());
     }
     Ok(())
 }

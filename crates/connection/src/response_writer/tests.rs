@@ -5,10 +5,13 @@ use std::sync::Arc;
 
 use onehop_config::checked::Encoding;
 use onehop_http1::{Limits, RequestHead, ServerCodec};
+
+use crate::codec::Codec;
 use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 
 use super::*;
+use crate::client_stream::ClientStream;
 use crate::compressor::CompressorMemory;
 use crate::core::{Core, Shared};
 use crate::exchange_io::Permits;
@@ -31,8 +34,8 @@ impl Permits for NoPermits {
 async fn respond_in_zstd(bytes: &[u8]) -> (Result<(), HttpError>, Sent, Vec<u8>) {
     let core = Rc::new(Core::new(0, Arc::new(Shared::new(1, 1, Timeouts::default()))));
     let (stream, mut client) = UnixStream::pair().unwrap();
-    let mut socket = Socket::Unix(stream);
-    let mut codec = ServerCodec::new(Limits::default());
+    let mut socket = ClientStream::Socket(Socket::Unix(stream));
+    let mut codec = Codec::Http1(ServerCodec::new(Limits::default()));
     codec.read_head(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n", &mut RequestHead::new()).unwrap();
     let deadline = core.deadline();
     let io = ExchangeIo::new(&core, &mut socket, &mut codec, &deadline, &NoPermits);

@@ -13,7 +13,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use onehop_http1::{RequestHead, Version};
+use onehop_http1::RequestHead;
 use onehop_message::error::{ErrorSource, HttpError};
 use onehop_message::origin::Origin;
 use onehop_message::response::Response;
@@ -174,7 +174,7 @@ fn line(entry: &Entry<'_>) -> String {
 }
 
 fn push_head(out: &mut String, head: &RequestHead) {
-    let version = if head.version() == Version::Http10 { "HTTP/1.0" } else { "HTTP/1.1" };
+    let version = head.version().name();
     let _ = write!(out, ",\"proto\":\"{version}\",\"method\":");
     push_json(out, head.method_bytes());
     out.push_str(",\"host\":");

@@ -224,6 +224,7 @@ impl Configured {
             proxies: self.proxies.clone(),
             per_address: self.per_address(),
             tls: self.tls_listeners(),
+            protocols: self.checked.global.protocols,
         })
     }
 }

@@ -16,7 +16,7 @@ use onehop_workers::Worker;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::{Notify, mpsc};
 
-use super::conn::{h1, handshake};
+use super::conn::{h1, h2, handshake};
 use super::core::{Admission, Core, NoAdmission};
 use crate::limits::ACCEPT_BATCH_MAX;
 use onehop_connection::limits::DEADLINE_TICK;
@@ -298,7 +298,12 @@ fn spawn(core: &Rc<Core>, open_here: &Rc<OpenHere>, socket: Socket, origin: Orig
 }
 
 async fn serve(core: Rc<Core>, socket: Socket, origin: Origin, admission: Admission, open: Open) {
-    h1::serve(core, socket, origin, admission).await;
+    let is_http2 = matches!(&socket, Socket::Tls(tls) if tls.session().alpn_protocol() == Some(b"h2"));
+    if is_http2 {
+        Box::pin(h2::serve(core, socket, origin, admission, Vec::new())).await;
+    } else {
+        h1::serve(core, socket, origin, admission).await;
+    }
     drop(open);
 }
 

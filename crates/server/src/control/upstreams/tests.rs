@@ -44,6 +44,7 @@ fn checked(proxies: &[checked::Proxy]) -> Checked {
         memory_bytes: 0,
         memory: None,
         connections_per_address: None,
+        protocols: onehop_config::checked::Protocols::default(),
         trusted_proxies: Vec::new(),
         limit: None,
         threads: None,

@@ -1,8 +1,9 @@
-//! Connections: from a socket to requests and from answers to a socket.
+//! Connections: from a socket to requests and from responses to a socket.
 //!
-//! Owns deadlines, buffers and draining. Everything behind it sees a head and an answer and does not
-//! know the protocol version.
+//! Owns deadlines, buffers and draining. [`h1`] and [`h2`] make requests of what a client sends; [`exchange`] serves one of
+//! them, whatever its version. Everything behind it sees a head and a response and does not know the protocol version.
 
-mod arrival;
+mod exchange;
 pub(crate) mod h1;
+pub(crate) mod h2;
 pub(crate) mod handshake;

@@ -49,6 +49,8 @@ pub struct Snapshot {
     pub per_address: PerAddress,
     /// What holds for TLS on every listener.
     pub tls: TlsListeners,
+    /// Which versions of HTTP are spoken.
+    pub protocols: checked::Protocols,
 }
 
 /// What holds for TLS on every listener.

@@ -149,10 +149,7 @@ fn value(placeholder: &Placeholder, context: &RequestContext<'_>, into: Into, ou
             out.extend_from_slice(label.unwrap_or_default());
         }
         P::Scheme => out.extend_from_slice(context.request.origin.scheme().as_bytes()),
-        P::Protocol => out.extend_from_slice(match head.version() {
-            onehop_http1::Version::Http10 => b"HTTP/1.0",
-            onehop_http1::Version::Http11 => b"HTTP/1.1",
-        }),
+        P::Protocol => out.extend_from_slice(head.version().name().as_bytes()),
         P::Remote => push_text(context.request.origin.peer.map(|peer| peer.to_string()), out),
         P::RemoteHost => {
             push_text(context.request.origin.peer.map(|peer| peer.ip().to_canonical().to_string()), out)

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::pin::Pin;
 use std::time::{Duration, Instant};
 
-use onehop_http1::{AnswerBody, Known, Refusal, ResponseHead, Version};
+use onehop_http1::{AnswerBody, Known, Refusal, ResponseHead};
 use onehop_message::error::HttpError;
 use onehop_message::forwarding::{self, Kind, Voice};
 use onehop_message::response::Response;
@@ -58,10 +58,7 @@ impl<'a> Forwarding<'a> {
         let [_, expressions] = &proxy.expressions;
         header::change(&proxy.settings.answer_fields, expressions, self.context, &mut response.fields);
         // RFC 9110 section 7.6.3. Instead of a Server field: that is the upstream's.
-        response.fields.add_lines(match head.version() {
-            Version::Http10 => b"Via: 1.0 onehop\r\n",
-            Version::Http11 => b"Via: 1.1 onehop\r\n",
-        });
+        response.fields.add("Via", [head.version().number().as_bytes(), b" onehop"].concat().as_slice());
     }
 
     /// Ends when `stream_timeout` is over, or `stream_close_delay` after the route is gone.

@@ -6,7 +6,7 @@
 //! for a coding.
 
 use onehop_config::checked::proxy::AmbiguousHeaders;
-use onehop_http1::{AskHead, BodyLength, Field, Known, Refusal, Version};
+use onehop_http1::{AskHead, BodyLength, Field, Known, Refusal};
 use onehop_message::forwarded::{write_client_certificate, write_forwarded_for, write_line, write_target};
 use onehop_message::forwarding::{self, Rule, Spellings, accepts_trailers, asks_for_upgrade, copy_lines};
 use onehop_message::response::Fields;
@@ -98,10 +98,8 @@ fn write_fields(call: &Call<'_>, context: &RequestContext<'_>, upgrade: bool, ou
         }
     }
     // RFC 9110 section 7.6.3: behind those of others.
-    out.extend_from_slice(match head.version() {
-        Version::Http10 => b"Via: 1.0 onehop\r\n",
-        Version::Http11 => b"Via: 1.1 onehop\r\n",
-    });
+    let via = [b"Via: ", head.version().number().as_bytes(), b" onehop\r\n"];
+    via.iter().for_each(|piece| out.extend_from_slice(piece));
 }
 
 /// The effective authority: a Host field that the target has overruled is not passed on (RFC 9112 section 3.2.2). The

@@ -7,13 +7,13 @@ use std::task::Poll;
 use onehop_http1::{BodyLength, BodyRead, Refusal};
 use onehop_message::error::HttpError;
 
-use super::{Connection, More};
+use super::{Exchange, More};
 use crate::limits::DRAINED_BODY_BYTES_MAX;
 use onehop_connection::buffers::Input;
 use onehop_connection::deadline::Waiting;
 use onehop_connection::write::write_both;
 
-impl Connection {
+impl Exchange {
     /// Reads a request body that no handler wants, within bounds, so that the connection can be kept.
     /// A client that waits for `100 Continue` is not asked for a body; its connection is closed. Where there is too
     /// much to do (`error`), a body is not waited for.

@@ -10,8 +10,8 @@ use onehop_message::error::HttpError;
 use onehop_message::error_response;
 use onehop_message::response::{Body, Response};
 
-use super::super::arrival;
-use super::{After, Busy, Connection};
+use super::arrival;
+use super::{After, Busy, Exchange};
 use crate::request::admission::{Acquired, Permits, SharedPermits};
 use crate::request::context::RequestContext;
 use crate::request::core::{Core, View};
@@ -44,7 +44,7 @@ struct Ends<'d> {
     response: &'d mut Response,
 }
 
-impl Connection {
+impl Exchange {
     /// Calls an application or an upstream, once the request is admitted, and sends what it answers. `Some`: the
     /// connection ends afterwards.
     #[expect(clippy::manual_async_fn, reason = "an async fn would copy its arguments, of which one is large")]

@@ -11,14 +11,14 @@ use onehop_message::response::{Body, Disk, Piece, Response, Stored};
 use onehop_metrics::Handler;
 use onehop_metrics::access_log::Entry;
 
-use super::{After, Connection};
+use super::{After, Exchange};
 use crate::request::Served;
 use crate::request::core::View;
 use onehop_connection::buffers::{ConnectionBuffers, Input};
 use onehop_connection::limits::COPIED_BODY_BYTES_MAX;
 use onehop_connection::write::{write_both, write_disk};
 
-impl Connection {
+impl Exchange {
     /// Sends a response that is there as a whole.
     pub(super) async fn send(
         &mut self,
@@ -121,7 +121,7 @@ impl Connection {
     }
 
     /// Answers what is no request, and ends the connection: where the next one would begin is unknown.
-    pub(super) async fn refuse(
+    pub(in crate::request::conn) async fn refuse(
         &mut self,
         buffers: &mut ConnectionBuffers,
         error: HttpError,

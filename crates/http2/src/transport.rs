@@ -1,0 +1,151 @@
+//! The bytes of a connection below h2: frames are counted as they come, and writes are gathered.
+//!
+//! h2 flushes after each frame of data. Here that only gathers; [`Transport::poll_drain`] writes, once h2 has nothing more
+//! to say.
+
+use std::cell::RefCell;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+use std::time::Instant;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::frames::{Flood, FrameCounter};
+use crate::limits::{COPIED_BYTES_MAX, GATHERED_BYTES_MAX};
+
+/// A connection's bytes, shared between h2 and the task that drives it.
+pub struct Transport<S>(Rc<RefCell<Wire<S>>>);
+
+struct Wire<S> {
+    socket: S,
+    /// What was read of the connection before it was known to be HTTP/2.
+    early: Vec<u8>,
+    out: Vec<u8>,
+    /// Bytes of `out` that are written.
+    written: usize,
+    counter: FrameCounter,
+}
+
+impl<S> Clone for Transport<S> {
+    fn clone(&self) -> Self {
+        Self(Rc::clone(&self.0))
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Transport<S> {
+    /// A connection of which `early` was read already.
+    pub fn new(socket: S, early: &[u8]) -> Self {
+        let mut counter = FrameCounter::new(Instant::now());
+        counter.read(early, Instant::now());
+        let (early, out) = (early.to_vec(), Vec::new());
+        Self(Rc::new(RefCell::new(Wire { socket, early, out, written: 0, counter })))
+    }
+
+    /// What the peer has sent too much of. Nothing more is read from it then.
+    pub fn flood(&self) -> Option<Flood> {
+        self.0.borrow().counter.flood()
+    }
+
+    /// Calls `with` with the socket below.
+    pub fn with_socket<T>(&self, with: impl FnOnce(&mut S) -> T) -> T {
+        with(&mut self.0.borrow_mut().socket)
+    }
+
+    /// Writes what was gathered.
+    pub fn poll_drain(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut wire = self.0.borrow_mut();
+        ready!(wire.poll_write_out(context))?;
+        Pin::new(&mut wire.socket).poll_flush(context)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> Wire<S> {
+    fn poll_write_out(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while let Some(rest) = self.out.get(self.written..).filter(|rest| !rest.is_empty()) {
+            let written = ready!(Pin::new(&mut self.socket).poll_write(context, rest))?;
+            if written == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            self.written += written;
+            self.counter.wrote(written);
+        }
+        // An idle connection holds none.
+        self.out = Vec::new();
+        self.written = 0;
+        Poll::Ready(Ok(()))
+    }
+
+    fn waiting(&self) -> usize {
+        self.out.len() - self.written
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Transport<S> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let mut wire = self.0.borrow_mut();
+        let Wire { socket, early, counter, .. } = &mut *wire;
+        if !early.is_empty() {
+            let taken = early.len().min(buffer.remaining());
+            buffer.put_slice(early.drain(..taken).as_slice());
+            if early.is_empty() {
+                *early = Vec::new();
+            }
+            return Poll::Ready(Ok(()));
+        }
+        // The task that drives the connection ends it.
+        if counter.flood().is_some() {
+            return Poll::Pending;
+        }
+        let before = buffer.filled().len();
+        ready!(Pin::new(socket).poll_read(context, buffer))?;
+        counter.read(buffer.filled().get(before..).unwrap_or_default(), Instant::now());
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Transport<S> {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.poll_write_vectored(context, &[IoSlice::new(bytes)])
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        pieces: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let mut wire = self.0.borrow_mut();
+        let bytes = pieces.iter().map(|piece| piece.len()).sum::<usize>();
+        if wire.waiting() > 0 && wire.waiting() + bytes > GATHERED_BYTES_MAX {
+            ready!(wire.poll_write_out(context))?;
+        }
+        if bytes > COPIED_BYTES_MAX && wire.waiting() == 0 {
+            let written = ready!(Pin::new(&mut wire.socket).poll_write_vectored(context, pieces))?;
+            wire.counter.wrote(written);
+            return Poll::Ready(Ok(written));
+        }
+        for piece in pieces {
+            wire.out.extend_from_slice(piece);
+        }
+        Poll::Ready(Ok(bytes))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut wire = self.0.borrow_mut();
+        ready!(wire.poll_write_out(context))?;
+        Pin::new(&mut wire.socket).poll_shutdown(context)
+    }
+}

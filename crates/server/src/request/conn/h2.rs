@@ -1,0 +1,244 @@
+//! An HTTP/2 connection: each of its streams is an [`Exchange`] of its own.
+//!
+//! One task drives the connection: it moves frames, accepts requests and writes what was gathered. A request that waits for
+//! nothing is served there; one that waits gets a task. Idle it holds h2's tables and buffers, some 20 KiB.
+
+use std::cell::Cell;
+use std::future::{Future, poll_fn};
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use h2::server::{self, SendResponse};
+use h2::{Reason, RecvStream};
+use onehop_connection::client_stream::ClientStream;
+use onehop_connection::codec::Codec;
+use onehop_connection::deadline::{Deadline, Waiting};
+use onehop_connection::socket::Socket;
+use onehop_connection::write::write_both;
+use onehop_http2::limits as bounds;
+use onehop_http2::outgoing::{Outgoing, Piece, Priority};
+use onehop_http2::{Stream, StreamCodec, Transport};
+use onehop_message::error::HttpError;
+use onehop_message::origin::Origin;
+
+use super::exchange::Exchange;
+use crate::limits::{CODEC_LIMITS, STREAMS_BATCH_MAX};
+use crate::request::core::{Admission, Core};
+
+/// What a connection waits for while streams are open: its own end, of which a stop reminds it.
+const WITHOUT_END: Duration = Duration::from_secs(u32::MAX as u64);
+
+/// A request as h2 accepts it.
+type Accepted = (http::Request<RecvStream>, SendResponse<Piece>);
+
+/// What a connection's streams share.
+struct Shared {
+    core: Rc<Core>,
+    origin: Origin,
+    outgoing: Rc<Outgoing>,
+    /// Streams that are served.
+    open: Cell<usize>,
+    deadline: Deadline,
+}
+
+/// A stream that is served; counted while it lives.
+struct Open(Rc<Shared>);
+
+impl Open {
+    fn new(shared: &Rc<Shared>) -> Self {
+        if shared.open.replace(shared.open.get() + 1) == 0 {
+            shared.deadline.set(Waiting::Idle, WITHOUT_END);
+        }
+        Self(Rc::clone(shared))
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        let shared = &self.0;
+        shared.open.set(shared.open.get() - 1);
+        if shared.open.get() == 0 {
+            shared.deadline.set(Waiting::Idle, shared.core.connection.timeouts().idle);
+        }
+    }
+}
+
+/// Whether a connection may begin with the preface of HTTP/2: in clear text, where the client knows that it may. With TLS
+/// it was negotiated.
+pub(super) fn is_known_beforehand(exchange: &Exchange) -> bool {
+    !exchange.origin.tls && exchange.core.view().snapshot.protocols.h2c
+}
+
+/// Serves a connection to its end. `early` was read of it already.
+pub(crate) async fn serve(
+    core: Rc<Core>,
+    socket: Socket,
+    origin: Origin,
+    admission: Admission,
+    early: Vec<u8>,
+) {
+    let deadline = core.connection.deadline();
+    deadline.set(Waiting::Head, core.connection.timeouts().head);
+    let shared = Rc::new(Shared { core, origin, outgoing: Rc::default(), open: Cell::new(0), deadline });
+    let transport = Transport::new(socket, &early);
+    drop(early);
+    let mut handshake = Box::pin(builder().handshake::<_, Piece>(transport.clone()));
+    let connection = poll_fn(|context| {
+        let polled = handshake.as_mut().poll(context);
+        let _ = transport.poll_drain(context);
+        if polled.is_pending() && shared.deadline.poll_over(context) {
+            return Poll::Ready(None);
+        }
+        polled.map(Result::ok)
+    });
+    if let Some(connection) = connection.await {
+        drop(handshake);
+        shared.deadline.set(Waiting::Idle, shared.core.connection.timeouts().idle);
+        let mut driver = Driver { connection, transport, shared, closing: Closing::No, batch: 0 };
+        poll_fn(|context| driver.poll(context)).await;
+    }
+    drop(admission);
+}
+
+fn builder() -> server::Builder {
+    let mut builder = server::Builder::new();
+    builder
+        .max_concurrent_streams(bounds::STREAMS_MAX)
+        .initial_window_size(bounds::STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(bounds::CONNECTION_WINDOW_BYTES)
+        .max_header_list_size(bounds::HEADER_LIST_BYTES_MAX)
+        .header_table_size(bounds::HEADER_TABLE_BYTES)
+        .max_pending_accept_reset_streams(bounds::UNSEEN_RESETS_MAX)
+        .max_local_error_reset_streams(Some(bounds::PROVOKED_RESETS_MAX))
+        .max_send_buffer_size(bounds::PIECE_BYTES_MAX)
+        .enable_connect_protocol();
+    builder
+}
+
+/// How far the end of a connection is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Closing {
+    /// It may get further requests.
+    No,
+    /// The client knows that no further ones are served (RFC 9113 section 6.8).
+    Announced,
+    /// Nothing is waited for.
+    Now,
+}
+
+/// What drives a connection.
+struct Driver {
+    connection: server::Connection<Transport<Socket>, Piece>,
+    transport: Transport<Socket>,
+    shared: Rc<Shared>,
+    closing: Closing,
+    /// Requests accepted before others get their turn.
+    batch: usize,
+}
+
+impl Driver {
+    /// Moves frames until there is nothing to do; ready at the connection's end.
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        self.batch = 0;
+        loop {
+            self.end_if_due(context);
+            match self.connection.poll_accept(context) {
+                Poll::Ready(Some(Ok(accepted))) => {
+                    self.accept(accepted, context);
+                    self.batch += 1;
+                    if self.batch == STREAMS_BATCH_MAX {
+                        context.waker().wake_by_ref();
+                        break;
+                    }
+                }
+                Poll::Ready(_) => {
+                    let _ = self.transport.poll_drain(context);
+                    return Poll::Ready(());
+                }
+                // What it read may be too much.
+                Poll::Pending if self.transport.flood().is_some() && self.closing != Closing::Now => {}
+                Poll::Pending => break,
+            }
+        }
+        match self.transport.poll_drain(context) {
+            Poll::Ready(Err(_)) => Poll::Ready(()),
+            _ => Poll::Pending,
+        }
+    }
+
+    /// Begins the end of a connection whose time is over, whose client sends too much, or whose server stops.
+    fn end_if_due(&mut self, context: &Context<'_>) {
+        let shared = &self.shared;
+        if self.closing == Closing::Now {
+            return;
+        }
+        if self.transport.flood().is_some() {
+            self.connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
+            self.closing = Closing::Now;
+            return;
+        }
+        let is_over = shared.deadline.poll_over(context);
+        if self.closing == Closing::No && (is_over || shared.core.connection.is_stopping()) {
+            self.announce_end();
+        } else if is_over {
+            self.connection.abrupt_shutdown(Reason::NO_ERROR);
+            self.closing = Closing::Now;
+        }
+    }
+
+    /// Lets the client know, in the two steps of RFC 9113 section 6.8, that no further requests are served.
+    fn announce_end(&mut self) {
+        self.connection.graceful_shutdown();
+        self.closing = Closing::Announced;
+        if self.shared.open.get() == 0 {
+            self.shared.deadline.set(Waiting::Linger, self.shared.core.connection.timeouts().linger);
+        }
+    }
+
+    /// Serves a request here as far as it does not wait.
+    fn accept(&mut self, (request, response): Accepted, context: &mut Context<'_>) {
+        let mut serving = Box::pin(serve_stream(Open::new(&self.shared), request, response));
+        if serving.as_mut().poll(context).is_pending() {
+            tokio::task::spawn_local(serving);
+        }
+    }
+}
+
+/// One request and its response.
+async fn serve_stream(open: Open, request: http::Request<RecvStream>, response: SendResponse<Piece>) {
+    let Shared { core, origin, outgoing, .. } = &*open.0;
+    let (parts, body) = request.into_parts();
+    let priority = parts
+        .headers
+        .get("priority")
+        .map_or_else(Priority::default, |value| Priority::read(value.as_bytes()));
+    let stream = Stream::new(body, response, priority, Rc::clone(outgoing));
+    let mut buffers = core.connection.buffers.take();
+    let (codec, read) =
+        StreamCodec::read(&parts, Rc::clone(&stream), &CODEC_LIMITS, &mut buffers.output, &mut buffers.head);
+    drop(parts);
+    let mut exchange = Exchange {
+        core: Rc::clone(core),
+        socket: ClientStream::Http2(Rc::clone(&stream)),
+        origin: origin.clone(),
+        codec: Codec::Http2(Box::new(codec)),
+        deadline: core.connection.deadline(),
+    };
+    let ended = match read {
+        Ok(()) => exchange.exchange(&mut buffers).await.map(|_| ()),
+        Err(refusal) => exchange.refuse(&mut buffers, HttpError::Malformed(refusal)).await.map(|_| ()),
+    };
+    let Exchange { mut socket, deadline, .. } = exchange;
+    let ended = match ended {
+        Ok(()) => write_both(&mut socket, &deadline, &buffers.output, &[]).await,
+        broken => broken,
+    };
+    match ended {
+        Ok(()) => stream.finish(),
+        // So that what was sent of it does not look whole.
+        Err(error) if error.kind() == std::io::ErrorKind::TimedOut => stream.reset(Reason::CANCEL),
+        Err(_) => stream.reset(Reason::INTERNAL_ERROR),
+    }
+    core.connection.buffers.give_back(buffers);
+}
