@@ -7,6 +7,7 @@
 mod client;
 pub mod distance;
 mod folder;
+pub mod http2;
 pub mod pebble;
 mod program;
 pub mod tls;
