@@ -10,7 +10,8 @@ use http::header::{HeaderMap, HeaderValue, RETRY_AFTER, USER_AGENT};
 use http::{Method, Request, Response};
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Bytes;
-use hyper_rustls::HttpsConnector;
+use hyper_rustls::builderstates::{WantsProtocols1, WantsSchemes};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client as Pool;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
@@ -24,6 +25,9 @@ use crate::limits::{QUOTED_CHARACTERS_MAX, RENEWAL_LOOK_DEFAULT, REQUEST_TIMEOUT
 /// RFC 8555 section 6.1 asks for the client's name and version.
 const NAME: HeaderValue = HeaderValue::from_static(concat!("onehop/", env!("CARGO_PKG_VERSION")));
 
+/// Which schemes a client speaks.
+type Schemes = fn(HttpsConnectorBuilder<WantsSchemes>) -> HttpsConnectorBuilder<WantsProtocols1>;
+
 /// A client for the requests of one order. Clones share their connections and what [`Client::retry_after`] returns.
 #[derive(Clone)]
 pub(crate) struct Client {
@@ -34,6 +38,15 @@ pub(crate) struct Client {
 impl Client {
     /// A client that trusts these roots, or the system's if there are none.
     pub(crate) fn new(trusted: &[CertificateDer<'static>]) -> Result<Self, String> {
+        Self::with(trusted, HttpsConnectorBuilder::https_only)
+    }
+
+    /// The same, for URLs of the operator's programs, which may be `http:`.
+    pub(crate) fn also_plain() -> Result<Self, String> {
+        Self::with(&[], HttpsConnectorBuilder::https_or_http)
+    }
+
+    fn with(trusted: &[CertificateDer<'static>], schemes: Schemes) -> Result<Self, String> {
         let mut roots = RootCertStore::empty();
         for root in trusted {
             let added = roots.add(root.clone());
@@ -50,8 +63,8 @@ impl Client {
         let builder = ClientConfig::builder_with_provider(Arc::new(default_provider()));
         let builder = builder.with_safe_default_protocol_versions().map_err(|error| error.to_string())?;
         let config = builder.with_root_certificates(roots).with_no_client_auth();
-        let https = hyper_rustls::HttpsConnectorBuilder::new().with_tls_config(config);
-        let pool = Pool::builder(TokioExecutor::new()).build(https.https_only().enable_http1().build());
+        let https = schemes(HttpsConnectorBuilder::new().with_tls_config(config));
+        let pool = Pool::builder(TokioExecutor::new()).build(https.enable_http1().build());
         Ok(Self { pool, retry_after: Arc::default() })
     }
 
@@ -65,14 +78,13 @@ impl Client {
         *self.retry_after.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends a request and reads its response.
-    pub(crate) async fn send(
+    /// Sends a request and reads its response, whatever its status. The error is for a person.
+    pub(crate) async fn exchange(
         &self,
         mut request: Request<BodyWrapper<Bytes>>,
-    ) -> Result<Response<Bytes>, Error> {
+    ) -> Result<Response<Bytes>, String> {
         request.headers_mut().insert(USER_AGENT, NAME);
-        let url = request.uri().to_string();
-        let method = request.method().clone();
+        let (method, url) = (request.method().clone(), request.uri().to_string());
         let exchange = async {
             let response = self.pool.request(request).await.map_err(|error| causes(&error))?;
             let (parts, body) = response.into_parts();
@@ -84,8 +96,14 @@ impl Client {
             Ok(exchanged) => exchanged,
             Err(_) => Err(format!("no response within {} s", REQUEST_TIMEOUT.as_secs())),
         };
-        let mut response =
-            exchanged.map_err(|cause| Error::Other(format!("{method} {url}: {cause}").into()))?;
+        exchanged.map_err(|cause| format!("{method} {url}: {cause}"))
+    }
+
+    /// Sends a request to an ACME server and reads its response.
+    pub(crate) async fn send(&self, request: Request<BodyWrapper<Bytes>>) -> Result<Response<Bytes>, Error> {
+        let (method, url) = (request.method().clone(), request.uri().to_string());
+        let exchanged = self.exchange(request).await;
+        let mut response = exchanged.map_err(|error| Error::Other(error.into()))?;
         self.check(&response, &method, &url)?;
         if method == Method::GET {
             // instant-acme refuses renewal information without it; RFC 9773 section 4.3.3 says what its absence means.
@@ -125,6 +143,18 @@ impl HttpClient for Client {
             Ok(BytesResponse { parts, body: Box::new(body) })
         })
     }
+}
+
+/// A field of a form or a query, `name=value`, with what needs it percent-encoded.
+pub(crate) fn form_field(name: &str, value: &str) -> String {
+    let mut field = format!("{name}=");
+    for byte in value.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'-' | b'_' => field.push(char::from(byte)),
+            _ => field.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    field
 }
 
 /// The time that a response asks to wait: seconds or a date (RFC 9110 section 10.2.3).

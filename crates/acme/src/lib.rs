@@ -17,6 +17,7 @@ mod explain;
 mod issuer;
 pub mod limits;
 mod nonce;
+mod permission;
 mod settings;
 mod zerossl;
 
@@ -26,5 +27,6 @@ pub use challenge::rfc2136::Rfc2136;
 pub use challenge::{Answering, Challenge, ChallengeKind, Challenges, Solvers};
 pub use instant_acme::RevocationReason;
 pub use issuer::{AcmeIssuer, folder};
+pub use permission::AskUrl;
 pub use settings::{AccountStore, ExternalAccount, Settings};
 pub use zerossl::zerossl_eab;

@@ -4,7 +4,7 @@ use http::Request;
 use http::header::CONTENT_TYPE;
 use instant_acme::BodyWrapper;
 
-use crate::client::Client;
+use crate::client::{Client, form_field};
 use crate::settings::ExternalAccount;
 
 /// Where ZeroSSL makes keys (<https://zerossl.com/documentation/acme/generate-eab-credentials/>).
@@ -15,13 +15,7 @@ const URL: &str = "https://api.zerossl.com/acme/eab-credentials-email";
 /// # Errors
 /// Says for a person what ZeroSSL answered, or why it cannot be reached.
 pub async fn zerossl_eab(email: &str) -> Result<ExternalAccount, String> {
-    let mut form = "email=".to_owned();
-    for byte in email.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'-' | b'_' => form.push(char::from(byte)),
-            _ => form.push_str(&format!("%{byte:02X}")),
-        }
-    }
+    let form = form_field("email", email);
     let request = Request::post(URL).header(CONTENT_TYPE, "application/x-www-form-urlencoded");
     let request = request.body(BodyWrapper::from(form.into_bytes())).map_err(|error| error.to_string())?;
     let response = Client::new(&[])?.send(request).await.map_err(|error| error.to_string())?;

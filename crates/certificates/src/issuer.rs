@@ -82,4 +82,9 @@ pub trait Issuer: Send + Sync {
     fn renewal_window<'a>(&'a self, _chain: &'a str) -> Issuing<'a, Option<RenewalWindow>> {
         Box::pin(async { Ok(None) })
     }
+
+    /// Removes what orders have left that were given up: their futures were dropped.
+    fn remove_leftovers<'a>(&'a self) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+        Box::pin(async {})
+    }
 }

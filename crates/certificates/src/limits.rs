@@ -21,11 +21,34 @@ pub const LOCK_WAIT_MAX: Duration = Duration::from_secs(10);
 /// KiB and one connection.
 pub const ORDERS_AT_ONCE_MAX: usize = 16;
 
+/// Orders for handshakes that are under way at the same time: the others stay free for renewals.
+pub const ON_DEMAND_ORDERS_AT_ONCE_MAX: usize = 8;
+
+/// Orders for handshakes in a minute. Let's Encrypt takes 300 in three hours for one account; a start with some new
+/// customers gets its certificates at once.
+pub const ON_DEMAND_ORDERS_PER_MINUTE_MAX: usize = 20;
+
+/// Unknown names of handshakes in a minute for which permission is asked; the handshakes of others fail. Ten a second
+/// burden no endpoint, and what clients make up costs no more than that.
+pub const ASKED_PER_MINUTE_MAX: usize = 600;
+
+/// Names for which permission is asked at the same time. An endpoint that hangs holds each for [`PERMISSION_TIME_MAX`].
+pub const ASKED_AT_ONCE_MAX: usize = 64;
+
+/// Longest time for one answer of the endpoint that permits certificates; a handshake waits for it (Caddy: 10 s).
+pub const PERMISSION_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// How long the refusal of a name is remembered: as long as a new customer's second attempt may take.
+pub const REFUSAL_TIME: Duration = Duration::from_secs(60);
+
+/// How long a name is refused after the endpoint gave no answer for it.
+pub const UNANSWERED_TIME: Duration = Duration::from_secs(5);
+
+/// Handshakes that wait for certificates, of all cores. Half of those that one core may have on their way.
+pub const ON_DEMAND_WAITING_MAX: usize = 512;
+
 /// Names that handshakes asked for. Each holds a certificate in memory, about 10 KiB.
 pub const ON_DEMAND_NAMES_MAX: usize = 10_000;
-
-/// Handshakes that wait for the certificate of one name; more are refused at once.
-pub const WAITERS_PER_NAME_MAX: usize = 1_000;
 
 /// Longest sleep of the keeper: the wall clock may be set, and the machine suspended, while it sleeps.
 pub const KEEPER_SLEEP_MAX: Duration = Duration::from_secs(60);
@@ -53,3 +76,9 @@ pub const WINDOW_TIME_MAX: Duration = Duration::from_secs(60);
 /// Bounds of the time between a certificate and its renewal, which is otherwise half of its life: an issuer whose window
 /// lies in the past, or whose certificates end at once, is not asked without a pause.
 pub const RENEWAL_PAUSE_RANGE: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(60 * 60));
+
+/// How long challenges are removed at the keeper's end that running orders have shown: a DNS server answers in less.
+pub const STOP_REMOVAL_MAX: Duration = Duration::from_secs(3);
+
+/// Longest time that the keeper's end waits for its thread. A disk that hangs holds the thread, not the stop.
+pub const STOP_TIME_MAX: Duration = Duration::from_secs(5);

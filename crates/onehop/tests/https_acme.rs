@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use onehop_testkit::pebble::{Options, Pebble};
 use onehop_testkit::tls::{Authority, CertificateDer, KeyKind, Offer, TlsClient, Validity, certificates_in};
+use onehop_testkit::upstream::Upstream;
 use onehop_testkit::{Folder, Onehop, Program, free_address, wait_at_most};
 
 /// Orders take several round trips and a validation, on a machine that may be busy.
@@ -118,6 +119,30 @@ fn each_kind_of_challenge_is_answered_by_the_server_itself() {
         let _onehop = deployment.start();
         deployment.wait_for_chain(NAME);
     }
+}
+
+#[test]
+fn a_certificate_on_demand_is_there_for_the_first_request() {
+    let Some(deployment) = Deployment::new(Options::default()) else { return };
+    let ask = Upstream::answering(|request| {
+        let status = if request.head.contains("?domain=acme.example.com ") { "204 Yes" } else { "403 No" };
+        format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n").into_bytes()
+    });
+    deployment.write(
+        &["https://"],
+        &format!("\ton_demand_tls {{\n\t\tpermission http http://{}\n\t}}", ask.address()),
+    );
+    let text = std::fs::read_to_string(deployment.folder.join("Onehopfile")).expect("the Onehopfile");
+    deployment.folder.write("Onehopfile", text.replace("respond", "tls {\n\t\ton_demand\n\t}\n\trespond"));
+    let _onehop = deployment.start();
+    // It knows the issuer only afterwards; the server does not mind.
+    let client = TlsClient::new(Offer::trusting(std::slice::from_ref(&deployment.pebble.root)));
+    let address = format!("127.0.0.1:{}", deployment.https);
+    assert!(client.connect(&address, "other.example.com").is_err());
+    assert_eq!(deployment.orders(), 0, "{}", deployment.pebble.log());
+    assert!(client.connect(&address, NAME).is_err(), "another root is trusted");
+    deployment.chain(NAME).expect("a certificate since the first handshake");
+    assert_eq!(deployment.orders(), 1, "{}", deployment.pebble.log());
 }
 
 /// A restart after the certificate in the store was replaced by an older one.

@@ -15,6 +15,10 @@ pub const LINGER_BYTES_MAX: usize = 256 * 1024;
 /// How long a TLS handshake may take, from the connection to its last message: three round trips and a slow phone.
 pub const HANDSHAKE_DEADLINE: Duration = Duration::from_secs(10);
 
+/// How long a handshake waits for a certificate that is obtained for it: permission, an order, and its validation. Clients wait
+/// as long as that.
+pub const ON_DEMAND_DEADLINE: Duration = Duration::from_secs(60);
+
 /// TLS handshakes on their way at a time on one core; others are reset. A full one takes a core some 200 us, so that this
 /// many keep it busy for a quarter of a second.
 pub const HANDSHAKES_MAX: u32 = 1_024;

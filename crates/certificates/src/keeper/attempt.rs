@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use super::on_demand::{NoPermission, Permission};
 use super::{Wanted, poll_now};
 use crate::Clock;
 use crate::issuer::{CertificateOrder, IssueError, Issuer, Pem, RenewalWindow};
-use crate::limits::{ORDER_TIME_MAX, WINDOW_TIME_MAX};
+use crate::limits::{ORDER_TIME_MAX, PERMISSION_TIME_MAX, WINDOW_TIME_MAX};
 use crate::loaded::Loaded;
 use crate::store::{Lock, Storage, load_certificate, lock_briefly, save_certificate};
 
@@ -49,6 +50,8 @@ pub(super) enum Outcome {
     Failed(Vec<Failure>, Option<Unsaved>),
     /// The issuer's renewal window.
     Window(Option<RenewalWindow>),
+    /// Whether the certificate may be obtained.
+    Permission(Result<(), NoPermission>),
 }
 
 impl Outcome {
@@ -167,6 +170,20 @@ fn save(
 /// Asks an issuer for the renewal window of a certificate. A failure is as good as no window: its lifetime decides.
 pub(super) async fn fetch_window(issuer: &dyn Issuer, chain: &str) -> Outcome {
     Outcome::Window(within(WINDOW_TIME_MAX, issuer.renewal_window(chain)).await.unwrap_or(None))
+}
+
+/// Asks whether a certificate may be obtained for a name that a handshake asked for.
+pub(super) async fn ask(permission: &dyn Permission, name: &str) -> Outcome {
+    let answer = tokio::time::timeout(PERMISSION_TIME_MAX, permission.allows(name)).await;
+    let answer = answer.unwrap_or_else(|_| {
+        let seconds = PERMISSION_TIME_MAX.as_secs();
+        Err(format!("the `ask` endpoint did not answer within {seconds} s: check the program behind it"))
+    });
+    Outcome::Permission(match answer {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(NoPermission::Refused),
+        Err(reason) => Err(NoPermission::Unanswered(reason)),
+    })
 }
 
 /// Polls once before a timer is made: the local authority is ready at once, on threads without a runtime too.

@@ -6,13 +6,12 @@ use std::time::{Duration, SystemTime};
 use tokio::sync::oneshot;
 
 use super::attempt::{Failure, Found, Job, Outcome, Unsaved};
+use super::on_demand::{NoPermission, Obtained, Permission, refused};
 use super::{CertificateStatus, Event, Wanted};
-use crate::issuer::{Issuer, RenewalWindow};
+use crate::issuer::{IssueError, Issuer, RenewalWindow};
 use crate::limits::{LOCKED_RETRY, RENEWAL_PAUSE_RANGE, RETRY_AFTER_MAX, WINDOW_RETRY, WINDOW_RETRY_RANGE};
 use crate::loaded::Loaded;
 use crate::schedule::{back_off, renew_at};
-
-pub(super) type Obtained = Result<Arc<Loaded>, String>;
 
 /// What is known of one name.
 pub(super) struct Entry {
@@ -29,7 +28,9 @@ pub(super) struct Entry {
     /// Folders of issuers that want to be left alone until then.
     resting: Vec<(String, SystemTime)>,
     unsaved: Option<Unsaved>,
-    pub(super) waiters: Vec<oneshot::Sender<Obtained>>,
+    /// Whether the next order needs no permission, or has it.
+    is_permitted: bool,
+    waiters: Vec<oneshot::Sender<Obtained>>,
 }
 
 /// The certificate that is served.
@@ -44,8 +45,26 @@ struct Current {
     jitter: f64,
 }
 
+/// What tasks are about. Each kind has room of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum WorkKind {
+    /// Names of the configuration, and renewals.
+    Order,
+    /// The first certificate of a name that handshakes ask for.
+    OnDemand,
+    /// Whether it may be obtained.
+    Permission,
+}
+
 /// What a task does.
 pub(super) enum Work {
+    /// Asks for permission.
+    Ask {
+        /// What is asked.
+        permission: Arc<dyn Permission>,
+        /// For which name.
+        name: String,
+    },
     /// Orders.
     Order(Job),
     /// Asks for a renewal window.
@@ -79,7 +98,15 @@ impl Work {
     pub(super) fn name(&self) -> &str {
         match self {
             Self::Order(job) => &job.wanted.name,
-            Self::Window { name, .. } => name,
+            Self::Window { name, .. } | Self::Ask { name, .. } => name,
+        }
+    }
+
+    /// Who may have shown challenges because of it.
+    pub(super) fn issuers(&self) -> Vec<Arc<dyn Issuer>> {
+        match self {
+            Self::Order(job) => job.wanted.issuers.clone(),
+            Self::Window { .. } | Self::Ask { .. } => Vec::new(),
         }
     }
 }
@@ -87,6 +114,7 @@ impl Work {
 impl Entry {
     pub(super) fn new(wanted: Wanted, is_on_demand: bool, now: SystemTime) -> Self {
         Self {
+            is_permitted: wanted.permission.is_none(),
             wanted,
             is_on_demand,
             current: None,
@@ -115,6 +143,7 @@ impl Entry {
             (self.failures, self.due) = (0, now);
         }
         self.is_on_demand = false;
+        self.is_permitted = wanted.permission.is_none();
         self.wanted = wanted;
         if self.failures == 0
             && self.current.as_ref().is_some_and(|current| theirs.contains(&current.found.folder))
@@ -147,8 +176,18 @@ impl Entry {
         }
     }
 
+    /// Answers a handshake, at once or when the certificate is there.
+    pub(super) fn wait(&mut self, waiter: oneshot::Sender<Obtained>, now: SystemTime) {
+        // Who asked may have left.
+        self.waiters.retain(|waiter| !waiter.is_closed());
+        match self.answer(now) {
+            Some(answer) => drop(waiter.send(answer)),
+            None => self.waiters.push(waiter),
+        }
+    }
+
     /// The answer to a handshake, if it is known: the certificate, or the failure that is too recent to try again.
-    pub(super) fn answer(&self, now: SystemTime) -> Option<Obtained> {
+    fn answer(&self, now: SystemTime) -> Option<Obtained> {
         if let Some(loaded) = self.loaded().filter(|loaded| loaded.is_valid_at(now)) {
             return Some(Ok(loaded));
         }
@@ -175,8 +214,34 @@ impl Entry {
         }
     }
 
+    /// Which kind of work is due.
+    pub(super) fn kind(&self, now: SystemTime) -> WorkKind {
+        match &self.current {
+            _ if self.due <= now && self.needs_permission() => WorkKind::Permission,
+            None if self.is_on_demand => WorkKind::OnDemand,
+            _ => WorkKind::Order,
+        }
+    }
+
+    fn needs_permission(&self) -> bool {
+        !self.is_permitted && self.unsaved.is_none()
+    }
+
+    /// Has to wait for the bound of orders.
+    pub(super) fn postpone(&mut self, until: SystemTime) {
+        self.due = until;
+    }
+
     /// Takes the work that is due.
     pub(super) fn start(&mut self, now: SystemTime) -> Option<Work> {
+        if self.due <= now
+            && self.needs_permission()
+            && let Some(permission) = &self.wanted.permission
+        {
+            self.is_busy = true;
+            let (permission, name) = (Arc::clone(permission), self.wanted.name.clone());
+            return Some(Work::Ask { permission, name });
+        }
         if self.due > now {
             let current = self.current.as_mut()?;
             let issuer = self.wanted.issuers.iter().find(|issuer| issuer.folder() == current.found.folder);
@@ -242,7 +307,32 @@ impl Entry {
                 }
                 Applied::default()
             }
+            Outcome::Permission(Ok(())) => {
+                self.is_permitted = true;
+                Applied::default()
+            }
+            // It was asked before the configuration named it.
+            Outcome::Permission(Err(_)) if self.wanted.permission.is_none() => Applied::default(),
+            Outcome::Permission(Err(why)) => {
+                let message = match why {
+                    NoPermission::Refused => refused(&self.wanted.name),
+                    NoPermission::Unanswered(reason) => reason,
+                };
+                let error = IssueError { message, retry_after: None };
+                self.fail(vec![(String::new(), error)], None, now)
+            }
         }
+    }
+
+    /// Whether a missing permission ends it: it has no certificate to renew.
+    pub(super) fn ends_without_permission(&self, now: SystemTime) -> bool {
+        self.wanted.permission.is_some() && !self.loaded().is_some_and(|loaded| loaded.is_valid_at(now))
+    }
+
+    /// Answers all handshakes that wait for it: there is none.
+    pub(super) fn refuse(self, reason: &str) -> Applied {
+        let answers = self.waiters.into_iter().map(|waiter| (waiter, Err(reason.to_owned())));
+        Applied { is_changed: self.current.is_some(), events: Vec::new(), answers: answers.collect() }
     }
 
     fn replace(&mut self, found: Found, now: SystemTime, earliest: SystemTime) -> Applied {
@@ -250,6 +340,8 @@ impl Entry {
         self.current =
             Some(Current { found, window: None, window_due: now, earliest, jitter: fastrand::f64() });
         (self.failures, self.last_error, self.unsaved) = (0, None, None);
+        // A renewal asks again.
+        self.is_permitted = self.wanted.permission.is_none();
         // An order that was under way while a reload changed the issuers: the certificate is served until one of theirs.
         let is_theirs = self.current.as_ref().is_some_and(|current| {
             self.wanted.issuers.iter().any(|issuer| issuer.folder() == current.found.folder)

@@ -1,32 +1,41 @@
 //! Keeps certificates fresh: loads what is stored, orders what is missing, renews in time.
 //!
-//! [`Keeper::set`] says which certificates are wanted. A background thread runs the orders; [`entry`] is what is known
-//! of one name and decides what is next, [`attempt`](mod@attempt) is one attempt. The state is locked only for moments; orders,
+//! [`Keeper::set`] says which certificates are wanted, and handshakes ask for others through [`OnDemand`]. A background
+//! thread runs the orders; [`entry`] is what is known of one name and decides what is next, [`attempt`](mod@attempt) is one
+//! attempt. The state is locked only for moments; orders,
 //! publishing and events happen without the lock.
 
 mod attempt;
 mod entry;
+mod on_demand;
 #[cfg(test)]
 mod tests;
 
 use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
 use std::pin::pin;
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, mpsc};
 use tokio::task::{Id, JoinSet};
 
 use crate::Clock;
 use crate::issuer::{Issuer, KeyType};
-use crate::limits::{KEEPER_SLEEP_MAX, ON_DEMAND_NAMES_MAX, ORDERS_AT_ONCE_MAX, WAITERS_PER_NAME_MAX};
+use crate::limits::{
+    ASKED_AT_ONCE_MAX, KEEPER_SLEEP_MAX, ON_DEMAND_NAMES_MAX, ON_DEMAND_ORDERS_AT_ONCE_MAX,
+    ON_DEMAND_WAITING_MAX, ORDERS_AT_ONCE_MAX, STOP_REMOVAL_MAX, STOP_TIME_MAX, UNANSWERED_TIME,
+};
 use crate::loaded::{Loaded, canonical};
-use crate::store::Storage;
-use attempt::{Outcome, attempt, attempt_briefly, fetch_window, load_best};
-use entry::{Applied, Entry, Work};
+use crate::store::{CertificateKeys, Storage};
+use attempt::{Outcome, ask, attempt, attempt_briefly, fetch_window, load_best};
+use entry::{Applied, Entry, Work, WorkKind};
+use on_demand::{NoPermission, Request, Requests, UnknownNames};
+
+pub use on_demand::{Asking, Obtaining, OnDemand, Permission};
 
 /// A certificate that a site wants.
 #[derive(Clone)]
@@ -39,6 +48,8 @@ pub struct Wanted {
     pub key_type: KeyType,
     /// The part of its life that is left when it is renewed: [`crate::schedule::RENEWAL_RATIO`].
     pub renewal_ratio: f64,
+    /// What is asked before each order, where clients name the certificate.
+    pub permission: Option<Arc<dyn Permission>>,
 }
 
 /// What happened, for logs and counters.
@@ -89,13 +100,14 @@ pub type Publish = Arc<dyn Fn(Vec<Arc<Loaded>>) + Send + Sync>;
 /// Takes events.
 pub type Events = Arc<dyn Fn(Event) + Send + Sync>;
 
-/// The answer to [`Keeper::obtain_now`]: the certificate, or why there is none.
-pub type Obtaining = oneshot::Receiver<Result<Arc<Loaded>, String>>;
-
-/// Keeps certificates fresh until it is dropped.
+/// Keeps certificates fresh until it is dropped. Orders that are under way end then, and what they have shown to issuers is
+/// removed, within [`STOP_TIME_MAX`].
 pub struct Keeper {
     shared: Arc<Shared>,
+    requests: Requests,
     thread: Option<JoinHandle<()>>,
+    /// Disconnected when the thread ends.
+    ended: Mutex<std::sync::mpsc::Receiver<()>>,
 }
 
 struct Shared {
@@ -114,6 +126,7 @@ struct Shared {
 #[derive(Default)]
 struct State {
     entries: BTreeMap<String, Entry>,
+    unknown: UnknownNames,
     is_stopping: bool,
 }
 
@@ -137,9 +150,16 @@ impl Keeper {
         });
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let theirs = Arc::clone(&shared);
+        let (requests, receiver) = Requests::new();
+        let (end, ended) = channel();
         let thread = std::thread::Builder::new().name("certificates".to_owned());
-        let thread = thread.spawn(move || runtime.block_on(run(theirs)))?;
-        Ok(Self { shared, thread: Some(thread) })
+        let thread = thread.spawn(move || {
+            let _end = end;
+            runtime.block_on(run(theirs, receiver));
+            // A name that the system resolves right now would be waited for.
+            runtime.shutdown_background();
+        })?;
+        Ok(Self { shared, requests, thread: Some(thread), ended: Mutex::new(ended) })
     }
 
     /// Replaces the certificates that are wanted, at start and on reload. On return, what is stored and valid is
@@ -193,36 +213,6 @@ impl Keeper {
         }
     }
 
-    /// Obtains a certificate that a handshake asks for, once for all handshakes that ask for its name: the certificate
-    /// that is there, the one in the store, or a new one. It is renewed until the next [`Keeper::set`]. While a failure
-    /// is recent, the answer is that failure. The answer is an error of the channel if [`Keeper::set`] or the end of
-    /// the keeper came first.
-    pub fn obtain_now(&self, mut wanted: Wanted) -> Obtaining {
-        wanted.name = canonical(&wanted.name);
-        let (sender, receiver) = oneshot::channel();
-        let now = (self.shared.clock)();
-        let mut state = lock(&self.shared.state);
-        if !state.entries.contains_key(&wanted.name) && !state.make_room(now) {
-            let message = format!("more than {ON_DEMAND_NAMES_MAX} names were asked for on demand");
-            // Who asked may have left.
-            let _ = sender.send(Err(message));
-            return receiver;
-        }
-        let name = wanted.name.clone();
-        let entry = state.entries.entry(name).or_insert_with(|| Entry::new(wanted, true, now));
-        match entry.answer(now) {
-            Some(answer) => drop(sender.send(answer)),
-            None if entry.waiters.len() >= WAITERS_PER_NAME_MAX => {
-                let message = "too many handshakes wait for this certificate".to_owned();
-                drop(sender.send(Err(message)));
-            }
-            None => entry.waiters.push(sender),
-        }
-        drop(state);
-        self.shared.wake.notify_one();
-        receiver
-    }
-
     /// The state of every certificate, by name.
     pub fn status(&self) -> Vec<CertificateStatus> {
         lock(&self.shared.state).entries.values().map(Entry::status).collect()
@@ -233,7 +223,8 @@ impl Drop for Keeper {
     fn drop(&mut self) {
         lock(&self.shared.state).is_stopping = true;
         self.shared.wake.notify_one();
-        if let Some(thread) = self.thread.take() {
+        let ended = lock(&self.ended).recv_timeout(STOP_TIME_MAX);
+        if let (Some(thread), Err(RecvTimeoutError::Disconnected)) = (self.thread.take(), ended) {
             // A thread that panicked has said so.
             let _ = thread.join();
         }
@@ -248,6 +239,20 @@ impl State {
             self.entries.retain(|_, entry| !entry.is_forgettable(now));
         }
         count(self) < ON_DEMAND_NAMES_MAX
+    }
+}
+
+impl State {
+    /// Ends an entry that has no permission, and remembers that.
+    fn refuse(&mut self, name: &str, why: NoPermission, now: SystemTime) -> Applied {
+        let (reason, is_reported) = self.unknown.refuse(name, why, now);
+        let entry = self.entries.remove(name);
+        let mut applied = entry.map(|entry| entry.refuse(&reason)).unwrap_or_default();
+        if is_reported {
+            let (name, issuer) = (name.to_owned(), String::new());
+            applied.events.push(Event::Failed { name, issuer, reason, next_try_in: UNANSWERED_TIME });
+        }
+        applied
     }
 }
 
@@ -266,61 +271,162 @@ impl Shared {
         }
     }
 
-    fn finish(&self, name: &str, outcome: Outcome) {
+    /// Looks for the certificate that a handshake asks for: among those that are there, then in the store.
+    fn answer(&self, Request { mut wanted, answer }: Request) {
         let now = (self.clock)();
-        let applied = match lock(&self.state).entries.get_mut(name) {
-            Some(entry) => entry.finish(outcome, now),
-            // It is not wanted any more; it is in the store.
-            None => return,
+        wanted.name = canonical(&wanted.name);
+        let known = {
+            let mut state = lock(&self.state);
+            if let Some(entry) = state.entries.get_mut(&wanted.name) {
+                return entry.wait(answer, now);
+            }
+            state.unknown.refusal(&wanted.name, now)
         };
+        let is_possible = CertificateKeys::new(crate::local::FOLDER, &wanted.name).is_ok();
+        let found = if known.is_none() { load_best(&*self.storage, &wanted, now) } else { None };
+        let mut state = lock(&self.state);
+        let refusal = match &found {
+            _ if known.is_some() => known,
+            _ if !is_possible => Some("no certificate can have this name".to_owned()),
+            None if !state.unknown.count_name(now) => {
+                Some("too many unknown names were asked for in the last minute".to_owned())
+            }
+            _ if !state.make_room(now) => {
+                Some(format!("more than {ON_DEMAND_NAMES_MAX} names were asked for on demand"))
+            }
+            _ => None,
+        };
+        if let Some(refusal) = refusal {
+            // Who asked may have left.
+            return drop(answer.send(Err(refusal)));
+        }
+        let name = wanted.name.clone();
+        let mut entry = Entry::new(wanted, true, now);
+        let mut applied = Applied::default();
+        if let Some(found) = found {
+            applied.append(entry.apply(Outcome::Found(found), now));
+        }
+        let loaded = entry.loaded();
+        match loaded {
+            Some(loaded) => applied.answers.push((answer, Ok(loaded))),
+            None => entry.wait(answer, now),
+        }
+        state.entries.insert(name, entry);
+        drop(state);
         self.tell(applied);
     }
 
-    /// Takes work that is due, the longest due first; and how long until there is more.
-    fn take_due(&self, room: usize) -> Option<(Vec<Work>, Duration)> {
+    fn finish(&self, name: &str, outcome: Outcome) {
         let now = (self.clock)();
         let mut state = lock(&self.state);
-        if state.is_stopping {
+        // Where it is not wanted any more, it is in the store.
+        let Some(entry) = state.entries.get_mut(name) else { return };
+        let applied = match outcome {
+            Outcome::Permission(Err(why)) if entry.ends_without_permission(now) => {
+                state.refuse(name, why, now)
+            }
+            outcome => entry.finish(outcome, now),
+        };
+        drop(state);
+        self.tell(applied);
+    }
+
+    /// Takes work that is due and has room, the longest due first; and how long until there is more.
+    fn take_due(&self, running: &HashMap<Id, Running>) -> Option<(Vec<(WorkKind, Work)>, Duration)> {
+        let now = (self.clock)();
+        let mut state = lock(&self.state);
+        let State { entries, unknown, is_stopping } = &mut *state;
+        if *is_stopping {
             return None;
         }
-        let idle = || state.entries.values().filter_map(Entry::next).filter(|next| *next > now).min();
-        let sleep = idle().and_then(|next| next.duration_since(now).ok()).unwrap_or(KEEPER_SLEEP_MAX);
         let is_due = |entry: &&mut Entry| entry.next().is_some_and(|next| next <= now);
-        let mut due: Vec<_> = state.entries.values_mut().filter(is_due).collect();
+        let mut due: Vec<_> = entries.values_mut().filter(is_due).collect();
         due.sort_by_key(|entry| entry.next());
-        let work = due.into_iter().take(room).filter_map(|entry| entry.start(now)).collect();
+        let mut work: Vec<(WorkKind, Work)> = Vec::new();
+        for entry in due {
+            let kind = entry.kind(now);
+            let count = running.values().filter(|one| one.kind == kind).count()
+                + work.iter().filter(|(other, _)| *other == kind).count();
+            if count >= at_once_max(kind) {
+                continue;
+            }
+            if kind == WorkKind::OnDemand
+                && let Err(until) = unknown.count_order(now)
+            {
+                entry.postpone(until);
+                continue;
+            }
+            work.extend(entry.start(now).map(|one| (kind, one)));
+        }
+        let idle = entries.values().filter_map(Entry::next).filter(|next| *next > now).min();
+        let sleep = idle.and_then(|next| next.duration_since(now).ok()).unwrap_or(KEEPER_SLEEP_MAX);
         Some((work, sleep.min(KEEPER_SLEEP_MAX)))
     }
 }
 
-async fn run(shared: Arc<Shared>) {
+/// A task that is under way.
+struct Running {
+    name: String,
+    kind: WorkKind,
+    issuers: Vec<Arc<dyn Issuer>>,
+}
+
+fn at_once_max(kind: WorkKind) -> usize {
+    match kind {
+        WorkKind::Order => ORDERS_AT_ONCE_MAX,
+        WorkKind::OnDemand => ON_DEMAND_ORDERS_AT_ONCE_MAX,
+        WorkKind::Permission => ASKED_AT_ONCE_MAX,
+    }
+}
+
+async fn run(shared: Arc<Shared>, mut requests: mpsc::Receiver<Request>) {
     let mut tasks = JoinSet::new();
-    let mut names: HashMap<Id, String> = HashMap::new();
-    while let Some((work, sleep)) = shared.take_due(ORDERS_AT_ONCE_MAX.saturating_sub(tasks.len())) {
-        for work in work {
-            let (shared, name) = (Arc::clone(&shared), work.name().to_owned());
+    let mut running: HashMap<Id, Running> = HashMap::new();
+    let mut names = Vec::new();
+    while let Some((work, sleep)) = shared.take_due(&running) {
+        for (kind, work) in work {
+            let (shared, name, issuers) = (Arc::clone(&shared), work.name().to_owned(), work.issuers());
             let task = tasks.spawn(async move {
                 match work {
                     Work::Order(job) => attempt(&*shared.storage, &shared.clock, job).await,
                     Work::Window { issuer, chain, .. } => fetch_window(&*issuer, &chain).await,
+                    Work::Ask { permission, name } => ask(&*permission, &name).await,
                 }
             });
-            names.insert(task.id(), name);
+            running.insert(task.id(), Running { name, kind, issuers });
         }
         tokio::select! {
             () = shared.wake.notified() => {}
             () = tokio::time::sleep(sleep) => {}
+            1.. = requests.recv_many(&mut names, ON_DEMAND_WAITING_MAX) => {
+                names.drain(..).for_each(|request| shared.answer(request));
+            }
             Some(ended) = tasks.join_next_with_id() => {
                 let (id, outcome) = match ended {
                     Ok(ended) => ended,
                     Err(error) => (error.id(), Outcome::panicked()),
                 };
-                if let Some(name) = names.remove(&id) {
-                    shared.finish(&name, outcome);
+                if let Some(task) = running.remove(&id) {
+                    shared.finish(&task.name, outcome);
                 }
             }
         }
     }
+    tasks.shutdown().await;
+    remove_leftovers(running.into_values().flat_map(|task| task.issuers)).await;
+}
+
+/// Removes what orders have shown that are given up.
+async fn remove_leftovers(issuers: impl Iterator<Item = Arc<dyn Issuer>>) {
+    let mut known: Vec<Arc<dyn Issuer>> = Vec::new();
+    for issuer in issuers {
+        if !known.iter().any(|other| Arc::ptr_eq(other, &issuer)) {
+            known.push(issuer);
+        }
+    }
+    let mut removals = JoinSet::new();
+    known.into_iter().for_each(|issuer| drop(removals.spawn(async move { issuer.remove_leftovers().await })));
+    let _ = tokio::time::timeout(STOP_REMOVAL_MAX, removals.join_all()).await;
 }
 
 /// Polls a future that never waits: that of the local authority. `None` if it would wait.

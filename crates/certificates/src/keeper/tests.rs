@@ -1,5 +1,7 @@
 //! Tests of the keeper with scripted issuers and a clock that the test moves.
 
+mod on_demand;
+
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, channel};
@@ -61,6 +63,7 @@ struct Fake {
     running: AtomicUsize,
     most_running: AtomicUsize,
     panics: AtomicBool,
+    removals: AtomicUsize,
 }
 
 impl Fake {
@@ -97,6 +100,11 @@ impl Issuer for Fake {
 
     fn renewal_window<'a>(&'a self, _: &'a str) -> Issuing<'a, Option<RenewalWindow>> {
         Box::pin(async { Ok(*lock(&self.window)) })
+    }
+
+    fn remove_leftovers<'a>(&'a self) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+        self.removals.fetch_add(1, Ordering::SeqCst);
+        Box::pin(async {})
     }
 }
 
@@ -138,12 +146,18 @@ impl World {
             running: AtomicUsize::new(0),
             most_running: AtomicUsize::new(0),
             panics: AtomicBool::new(false),
+            removals: AtomicUsize::new(0),
         })
     }
 
     fn travel_to(&self, seconds: u64) {
         self.seconds.store(START + seconds, Ordering::SeqCst);
         self.keeper.shared.wake.notify_one();
+    }
+
+    fn obtain(&self, wanted: Wanted) -> Obtaining {
+        let name = wanted.name.clone();
+        self.keeper.on_demand(wanted).obtain(&name).expect("room")
     }
 
     fn event(&self) -> Event {
@@ -181,12 +195,13 @@ fn at(seconds: u64) -> SystemTime {
 
 fn wanted(name: &str, issuers: &[&Arc<Fake>]) -> Wanted {
     let issuers = issuers.iter().map(|issuer| Arc::clone(*issuer) as Arc<dyn Issuer>).collect();
-    Wanted { name: name.to_owned(), issuers, key_type: KeyType::P256, renewal_ratio: RENEWAL_RATIO }
+    let name = name.to_owned();
+    Wanted { name, issuers, key_type: KeyType::P256, renewal_ratio: RENEWAL_RATIO, permission: None }
 }
 
 fn wait(receiver: Obtaining) -> Result<Arc<Loaded>, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    runtime.block_on(async { tokio::time::timeout(WAIT_MAX, receiver).await }).unwrap().unwrap()
+    runtime.block_on(async { tokio::time::timeout(WAIT_MAX, receiver).await }).unwrap()
 }
 
 #[test]
@@ -294,6 +309,34 @@ fn an_issuer_that_wants_to_be_left_alone_is_passed_over() {
 }
 
 #[test]
+fn an_hour_without_an_issuer_costs_six_attempts_for_each_name_and_loses_none() {
+    let world = World::new();
+    let issuer = world.issuer("ca");
+    let names = ["a.example", "b.example"];
+    // After 0, 1, 3, 8, 18 and 38 minutes; the next one would come after 68.
+    for _ in 0..6 * names.len() {
+        issuer.fail("unreachable", None);
+    }
+    world.keeper.set(names.map(|name| wanted(name, &[&issuer])).to_vec());
+    let mut failures = 0;
+    for minute in 0..60 {
+        world.travel_to(60 * minute);
+        let attempts = if [0, 1, 3, 8, 18, 38].contains(&minute) { names.len() } else { 0 };
+        for _ in 0..attempts {
+            assert_eq!(world.failure().1, "unreachable");
+            failures += 1;
+        }
+        assert_eq!(issuer.orders(), failures, "minute {minute}");
+    }
+    world.travel_to(68 * 60);
+    for _ in names {
+        assert_eq!(world.obtained(), ("ca".to_owned(), false));
+    }
+    assert_eq!(world.published(), names);
+    assert_eq!(issuer.orders(), failures + names.len());
+}
+
+#[test]
 fn the_issuers_window_brings_the_renewal_forward() {
     let world = World::new();
     let issuer = world.issuer("ca");
@@ -320,19 +363,18 @@ fn handshakes_for_one_name_share_one_order() {
     let world = World::new();
     let issuer = world.issuer("ca");
     issuer.gate.forget_permits(Semaphore::MAX_PERMITS);
-    let receivers: Vec<_> =
-        (0..5).map(|_| world.keeper.obtain_now(wanted("a.example", &[&issuer]))).collect();
+    let receivers: Vec<_> = (0..5).map(|_| world.obtain(wanted("a.example", &[&issuer]))).collect();
     issuer.gate.add_permits(1);
     for receiver in receivers {
         assert_eq!(wait(receiver).unwrap().names, ["a.example"]);
     }
     assert_eq!(world.published(), ["a.example"]);
-    wait(world.keeper.obtain_now(wanted("a.example", &[&issuer]))).unwrap();
+    wait(world.obtain(wanted("a.example", &[&issuer]))).unwrap();
     assert_eq!(issuer.orders(), 1);
     // After a reload, the next handshake finds it in the store.
     world.keeper.set(Vec::new());
     assert!(world.published().is_empty());
-    wait(world.keeper.obtain_now(wanted("a.example", &[&issuer]))).unwrap();
+    wait(world.obtain(wanted("a.example", &[&issuer]))).unwrap();
     assert_eq!(issuer.orders(), 1);
 }
 
@@ -342,12 +384,12 @@ fn a_failed_handshake_is_not_ordered_again_until_its_back_off_ends() {
     let issuer = world.issuer("ca");
     issuer.fail("no", None);
     for _ in 0..3 {
-        let answer = wait(world.keeper.obtain_now(wanted("a.example", &[&issuer])));
+        let answer = wait(world.obtain(wanted("a.example", &[&issuer])));
         assert_eq!(answer.unwrap_err(), "no");
     }
     assert_eq!(issuer.orders(), 1);
     world.travel_to(60);
-    assert!(wait(world.keeper.obtain_now(wanted("a.example", &[&issuer]))).is_ok());
+    assert!(wait(world.obtain(wanted("a.example", &[&issuer]))).is_ok());
 }
 
 #[test]
@@ -389,8 +431,8 @@ fn what_another_process_orders_is_left_to_it() {
     let issuer = world.issuer("ca");
     let theirs = FileStore::open(&world.folder.path().join("store")).unwrap();
     let held = theirs.try_lock("issue_cert_a.example").unwrap().unwrap();
-    let receiver = world.keeper.obtain_now(wanted("a.example", &[&issuer]));
-    while world.status().next_renewal == at(START) {
+    let receiver = world.obtain(wanted("a.example", &[&issuer]));
+    while world.keeper.status().first().is_none_or(|one| one.next_renewal == at(START)) {
         std::thread::yield_now();
     }
     save_certificate(&theirs, "ca", "a.example", &valid_for("a.example", at(START), LIFE)).unwrap();
@@ -426,4 +468,48 @@ fn an_issuer_that_panics_is_a_failure_and_one_that_hangs_does_not_delay_the_end(
     issuer.gate.forget_permits(Semaphore::MAX_PERMITS);
     world.travel_to(60);
     drop(world.keeper);
+}
+
+#[test]
+fn what_a_running_order_has_shown_is_removed_at_the_end() {
+    let world = World::new();
+    let (running, done) = (world.issuer("running"), world.issuer("done"));
+    world.keeper.set(vec![wanted("a.example", &[&done])]);
+    world.obtained();
+    running.gate.forget_permits(Semaphore::MAX_PERMITS);
+    world.keeper.set(vec![wanted("a.example", &[&done]), wanted("b.example", &[&running])]);
+    while running.orders() == 0 {
+        std::thread::yield_now();
+    }
+    drop(world.keeper);
+    let removals = |issuer: &Fake| issuer.removals.load(Ordering::SeqCst);
+    assert_eq!((removals(&running), removals(&done)), (1, 0));
+}
+
+/// An issuer that holds the keeper's thread, as a disk that hangs does, until the test ends.
+struct Hanging(Mutex<Receiver<()>>, std::sync::mpsc::Sender<()>);
+
+impl Issuer for Hanging {
+    fn folder(&self) -> &'static str {
+        "hanging"
+    }
+
+    fn issue<'a>(&'a self, _: &'a CertificateOrder) -> Issuing<'a, Pem> {
+        Box::pin(async {
+            let _ = self.1.send(());
+            let _ = lock(&self.0).recv();
+            Err(IssueError { message: "late".to_owned(), retry_after: None })
+        })
+    }
+}
+
+#[test]
+fn a_thread_that_hangs_holds_up_the_end_no_longer_than_its_bound() {
+    let world = World::new();
+    let ((end, hold), (started, has_started)) = (channel(), channel());
+    let issuer: Arc<dyn Issuer> = Arc::new(Hanging(Mutex::new(hold), started));
+    world.keeper.set(vec![Wanted { issuers: vec![issuer], ..wanted("a.example", &[]) }]);
+    has_started.recv_timeout(WAIT_MAX).unwrap();
+    drop(world.keeper);
+    drop(end);
 }

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use super::Context;
 use super::address::Address;
-use crate::checked::tls::{AcmeIssuer, AutoHttps, CertificateIssuer, Managed, SiteTls};
+use crate::checked::tls::{AcmeIssuer, AutoHttps, CertificateIssuer, Managed, OnDemand, SiteTls};
 use crate::checked::{
     Global, HostPattern, ListenAddress, Listener, Part, Placeholder, RedirectKind, Route, Site, Step,
     Template,
@@ -27,11 +27,30 @@ pub(super) fn site(
     let obtains = !matches!(global.auto_https, AutoHttps::DisableCertificates | AutoHttps::Off);
     let prefers_managed = global.auto_https == AutoHttps::IgnoreLoaded;
     let has_files = !settings.files.is_empty();
+    let mut policy = settings.policy.clone();
+    if policy.protocols.is_empty() && !global.protocols.h2 {
+        policy.protocols.push("http/1.1".to_owned());
+    }
+    if let Some(place) = settings.on_demand.as_ref().filter(|_| obtains) {
+        let on_demand = on_demand(cx, settings, addresses);
+        let is_bounded = |address: &&Address| matches!(address.host, Some(HostPattern::Exact(_)));
+        let is_local = on_demand.issuers == [CertificateIssuer::Local];
+        if !is_local && global.tls.ask.is_none() && !addresses.iter().all(is_bounded) {
+            let message = "`on_demand` lets clients order certificates for any name";
+            cx.problems.push(
+                Problem::error("on-demand", place, message)
+                    .label("nothing says which names may have one")
+                    .help("`on_demand_tls { ask URL }` in the global block asks your program"),
+            );
+        }
+        let files = settings.files.clone();
+        return SiteTls { files, managed: Vec::new(), on_demand: Some(on_demand), prefers_managed, policy };
+    }
     let mut managed: Vec<Managed> = Vec::new();
     for address in addresses.iter().filter(|_| obtains) {
         let Some(host) = &address.host else { continue };
         let name = name_of(host);
-        let issuers = issuers(cx, settings, &name);
+        let issuers = issuers(cx, settings, Some(&name));
         match must_be_obtainable(&name, &issuers, address) {
             Ok(()) => {}
             // One of the files is for it; what is in them is seen at the start.
@@ -52,11 +71,21 @@ pub(super) fn site(
             }),
         }
     }
-    let mut policy = settings.policy.clone();
-    if policy.protocols.is_empty() && !global.protocols.h2 {
-        policy.protocols.push("http/1.1".to_owned());
+    SiteTls { files: settings.files.clone(), managed, on_demand: None, prefers_managed, policy }
+}
+
+/// How certificates are obtained that clients ask for: as for the first public name of the site, if it has one.
+fn on_demand(cx: &Context<'_>, settings: &TlsSettings, addresses: &[&Address]) -> OnDemand {
+    let names = addresses.iter().map(|address| address.host.as_ref().map(name_of));
+    let is_public = |name: &Option<String>| name.as_deref().is_none_or(|name| !is_internal(name));
+    let mut names: Vec<Option<String>> = names.collect();
+    names.sort_by_key(|name| !is_public(name));
+    let name = names.into_iter().next().flatten();
+    OnDemand {
+        issuers: issuers(cx, settings, name.as_deref()),
+        key_type: settings.key_type.unwrap_or(cx.certificates.key_type),
+        renewal_ratio: settings.renewal_ratio.unwrap_or(cx.certificates.renewal_ratio),
     }
-    SiteTls { files: settings.files.clone(), managed, prefers_managed, policy }
 }
 
 /// A host as certificates have it.
@@ -76,9 +105,9 @@ pub(crate) fn is_internal(name: &str) -> bool {
     name.parse::<IpAddr>().is_ok() || !name.contains('.') || INTERNAL_DOMAINS.iter().any(within)
 }
 
-/// Whom to ask for a name: what the site says, else the global block, else the local authority for internal names and
-/// Let's Encrypt for others.
-fn issuers(cx: &Context<'_>, settings: &TlsSettings, name: &str) -> Vec<CertificateIssuer> {
+/// Whom to ask for a name, or for any: what the site says, else the global block, else the local authority for internal names
+/// and Let's Encrypt for others.
+fn issuers(cx: &Context<'_>, settings: &TlsSettings, name: Option<&str>) -> Vec<CertificateIssuer> {
     let ours = AcmeIssuer::default();
     let complete = |issuer: &CertificateIssuer| match issuer {
         CertificateIssuer::Local => CertificateIssuer::Local,
@@ -91,7 +120,7 @@ fn issuers(cx: &Context<'_>, settings: &TlsSettings, name: &str) -> Vec<Certific
     if !written.is_empty() {
         return written.iter().map(complete).collect();
     }
-    if is_internal(name) {
+    if name.is_some_and(is_internal) {
         return vec![CertificateIssuer::Local];
     }
     vec![CertificateIssuer::Acme(cx.certificates.acme.clone())]

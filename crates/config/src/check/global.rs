@@ -105,7 +105,10 @@ const OPTIONS: OptionTable<Global> = OptionTable {
             not_yet("metrics"),
             not_yet("ocsp_interval"),
             not_yet("ocsp_stapling"),
-            not_yet("on_demand_tls"),
+            line("on_demand_tls", "{ ask <url> }", |cx, global, line| {
+                global.tls.ask = directives::on_demand_of_tls(cx, line)?;
+                Ok(())
+            }),
             line("order", "rate_limit before basic_auth", |_, _, line| {
                 if is_our_order(line) { Ok(()) } else { Err(not_yet_here(line)) }
             }),

@@ -28,6 +28,8 @@ pub struct GlobalTls {
     pub fallback_name: Option<String>,
     /// `storage file_system`: where certificates are kept, absolute; `None` is below the data directory.
     pub storage: Option<PathBuf>,
+    /// `on_demand_tls`: the URL that permits certificates for names that clients ask for.
+    pub ask: Option<String>,
 }
 
 /// TLS of one site.
@@ -37,6 +39,8 @@ pub struct SiteTls {
     pub files: Vec<CertificateFiles>,
     /// Certificates that are obtained and renewed, by their issuers.
     pub managed: Vec<Managed>,
+    /// `on_demand`: certificates are obtained when clients ask for their names.
+    pub on_demand: Option<OnDemand>,
     /// `auto_https ignore_loaded_certs`: what is obtained is shown before what files hold.
     pub prefers_managed: bool,
     /// What is negotiated.
@@ -64,6 +68,17 @@ pub struct Managed {
     /// Their keys.
     pub key_type: KeyType,
     /// The part of a certificate's life that is left when it is renewed, where its issuer does not say.
+    pub renewal_ratio: f64,
+}
+
+/// Certificates for names that clients ask for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OnDemand {
+    /// Who issues them: the next one where one fails.
+    pub issuers: Vec<CertificateIssuer>,
+    /// Their keys.
+    pub key_type: KeyType,
+    /// As in [`Managed`].
     pub renewal_ratio: f64,
 }
 

@@ -42,7 +42,7 @@ pub(crate) use bind::{Bind, bind_to, bind_to_interface};
 pub(crate) use limit::{KnownLimits, of_global_block, warn_of_lag};
 pub(crate) use tls::{
     TlsSettings, dns as dns_of_tls, file as file_of_tls, issuer as issuer_of_tls,
-    key_type as key_type_of_tls, ratio as ratio_of_tls,
+    key_type as key_type_of_tls, on_demand as on_demand_of_tls, ratio as ratio_of_tls,
 };
 pub(crate) use trust::of_networks;
 
@@ -150,6 +150,7 @@ pub(crate) fn outlines() -> Vec<Outline> {
         tls::OPTIONS.outline(),
         tls::ACME.outline(),
         tls::CLIENT_AUTH.outline(),
+        tls::ON_DEMAND.outline(),
         try_files::OPTIONS.outline(),
     ];
     outlines.extend(app::outlines());

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use base64::Engine as _;
 
-use crate::arguments::{set_twice, wrong_arguments};
+use crate::arguments::{no_arguments, one_argument, set_twice, wrong_arguments};
 use crate::check::Context;
 use crate::check::template::fixed;
 use crate::checked::tls::{
@@ -32,6 +32,8 @@ pub(crate) struct TlsSettings {
     pub(crate) acme: AcmeIssuer,
     pub(crate) key_type: Option<KeyType>,
     pub(crate) renewal_ratio: Option<f64>,
+    /// Where `on_demand` stands.
+    pub(crate) on_demand: Option<Location>,
     pub(crate) policy: TlsPolicy,
 }
 
@@ -73,6 +75,11 @@ pub(super) const OPTIONS: OptionTable<TlsSettings> = OptionTable {
                 tls.issuers.push(issuer(cx, option)?);
                 Ok(())
             })),
+            line("on_demand", "", |_, tls, option| {
+                no_arguments(option)?;
+                tls.on_demand = Some(option.name.place.clone());
+                Ok(())
+            }),
             line("client_auth", "{ … }", |cx, tls, option| {
                 tls.policy.client_auth = client_auth(cx, option)?;
                 Ok(())
@@ -85,7 +92,6 @@ pub(super) const OPTIONS: OptionTable<TlsSettings> = OptionTable {
             not_yet("propagation_delay"),
             not_yet("dns_ttl"),
             not_yet("dns_challenge_override_domain"),
-            not_yet("on_demand"),
             not_yet("get_certificate"),
             not_yet("insecure_secrets_log"),
             not_yet("reuse_private_keys"),
@@ -140,6 +146,28 @@ pub(super) const ACME: OptionTable<AcmeIssuer> = OptionTable {
         ],
     )
 };
+
+/// Options of the global `on_demand_tls`; the draft is the URL that is asked.
+pub(super) const ON_DEMAND: OptionTable<Option<String>> = OptionTable {
+    once: true,
+    others: &[("interval", NO_RATE), ("burst", NO_RATE)],
+    ..OptionTable::new(
+        "on_demand_tls",
+        &[
+            value("ask", "http://localhost:5555/check", |cx, ask, value| {
+                *ask = Some(ask_url(cx, value.token)?);
+                Ok(())
+            }),
+            line("permission", "http <url>", |cx, ask, option| {
+                *ask = Some(permission(cx, option)?);
+                Ok(())
+            }),
+        ],
+    )
+};
+
+/// Caddy has removed them, too.
+const NO_RATE: &str = "remove it: `ask` bounds what is ordered, and onehop has a bound of its own";
 
 /// Options of `client_auth`.
 pub(super) const CLIENT_AUTH: OptionTable<ClientAuthDraft> = OptionTable {
@@ -415,6 +443,54 @@ pub(crate) fn issuer(cx: &mut Context<'_>, option: &Directive) -> Result<Certifi
                 Problem::error("unknown-option", &kind.place, format!("there is no issuer `{other}`"));
             Err(problem.help("there are `acme` and `internal`"))
         }
+    }
+}
+
+/// `on_demand_tls { … }` of the global block: the URL that permits certificates.
+pub(crate) fn on_demand(cx: &mut Context<'_>, line: &Directive) -> Result<Option<String>, Box<Problem>> {
+    if !line.args.is_empty() {
+        return Err(wrong_arguments(line, "on_demand_tls { ask <url> }"));
+    }
+    let mut ask = None;
+    let seen = ON_DEMAND.read(cx, &mut ask, line.block.as_deref());
+    if let (Some(ask), Some(permission), false) =
+        (seen.token("ask"), seen.token("permission"), seen.is_broken)
+    {
+        return Err(set_twice(permission, ask));
+    }
+    if ask.is_none() && !seen.is_broken {
+        let message = "`on_demand_tls` does not say whom to ask";
+        return Err(Problem::error("on-demand", &line.name.place, message)
+            .help("add `ask URL`: onehop appends `?domain=NAME`, and status 200 permits a certificate"));
+    }
+    Ok(ask)
+}
+
+fn ask_url(cx: &Context<'_>, token: &Token) -> Result<String, Box<Problem>> {
+    let url = fixed(cx.source, token, "a URL")?;
+    let host = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
+    if host.is_none_or(|host| host.is_empty() || host.starts_with('/') || url.contains('#')) {
+        let message = format!("`{}` is no URL that can be asked", token.text);
+        return Err(Problem::error("address", &token.place, message)
+            .help("for example `ask http://localhost:5555/check`"));
+    }
+    Ok(url)
+}
+
+/// `permission http URL`, `permission http { endpoint URL }`.
+fn permission(cx: &Context<'_>, option: &Directive) -> Result<String, Box<Problem>> {
+    let block = option.block.as_deref().unwrap_or_default();
+    match (option.args.as_slice(), block) {
+        ([kind], [endpoint]) if kind.text == "http" && endpoint.name.text == "endpoint" => {
+            ask_url(cx, one_argument(endpoint, "endpoint <url>")?)
+        }
+        ([kind, url], []) if kind.text == "http" => ask_url(cx, url),
+        ([kind, ..], _) if kind.text != "http" => {
+            let message =
+                format!("`permission {}` is a plugin of Caddy that onehop does not have", kind.text);
+            Err(Problem::error("not-yet", &kind.place, message).help("write `ask URL`"))
+        }
+        _ => Err(wrong_arguments(option, "permission http <url>")),
     }
 }
 

@@ -172,6 +172,25 @@ fn every_option_of_tls_is_read() {
     assert_eq!((auth.trusted_issuers.len(), auth.trusted_leaves.len()), (1, 1));
 }
 
+#[test]
+fn names_that_clients_ask_for_are_obtained_on_demand_and_not_before() {
+    let global = "{\n\ton_demand_tls {\n\t\tpermission http {\n\t\t\tendpoint http://a/ask\n\t\t}\n\t}\n}\n";
+    for (globals, address, tls, expected) in [
+        (global, "https://", "{\n\ton_demand\n}", "Let's Encrypt"),
+        (global, "*.example.com", "{\n\ton_demand\n}", "Let's Encrypt"),
+        (global, "localhost, a.example", "{\n\ton_demand\n}", "Let's Encrypt"),
+        ("", "a.example", "{\n\ton_demand\n}", "Let's Encrypt"),
+        ("", "https://", "internal {\n\ton_demand\n}", "local"),
+    ] {
+        let text = format!("{globals}{address} {{\n\trespond a\n\ttls {tls}\n}}\n");
+        let checked = Memory::main(&text).sound().checked;
+        let tls = checked.sites[0].tls.as_ref().unwrap();
+        let issuers: Vec<_> = tls.on_demand.as_ref().unwrap().issuers.iter().map(issuer).collect();
+        assert_eq!((issuers.join(", ").as_str(), tls.managed.len()), (expected, 0), "{text}");
+        assert_eq!(checked.global.tls.ask.as_deref(), (!globals.is_empty()).then_some("http://a/ask"));
+    }
+}
+
 macro_rules! errors {
     ($name:ident, $text:expr) => {
         #[test]
@@ -184,7 +203,7 @@ macro_rules! errors {
 errors!(a_wildcard_without_dns_says_what_is_needed, "*.example.com, a.*.example.com {\n\trespond a\n}\n");
 errors!(
     mistakes_in_tls_are_named,
-    "example.com {\n\trespond a\n\ttls {\n\t\tprotocols tls1.1\n\t\tciphers TLS_RSA\n\t\tcurves x25518\n\t\talpn h2\n\t\tkey_type dsa\n\t\tdns cloudflare TOKEN\n\t\tissuer zerossl\n\t\ton_demand\n\t\trenewal_window_ratio 2\n\t\tclient_auth {\n\t\t\tmode verify_if_given\n\t\t}\n\t}\n}\n"
+    "example.com {\n\trespond a\n\ttls {\n\t\tprotocols tls1.1\n\t\tciphers TLS_RSA\n\t\tcurves x25518\n\t\talpn h2\n\t\tkey_type dsa\n\t\tdns cloudflare TOKEN\n\t\tissuer zerossl\n\t\tget_certificate tailscale\n\t\trenewal_window_ratio 2\n\t\tclient_auth {\n\t\t\tmode verify_if_given\n\t\t}\n\t}\n}\n"
 );
 errors!(a_file_of_tls_that_is_not_there, "example.com {\n\ttls cert.pem key.pem\n\trespond a\n}\n");
 errors!(
@@ -196,6 +215,11 @@ errors!(
     "{\n\tauto_https of\n\tacme_eab id key\n\tstorage redis\n\tkey_type p512\n\tcert_issuer letsencrypt\n}\n:80 {\n\trespond a\n}\n"
 );
 errors!(tls_over_a_unix_socket, "https://a.internal {\n\tbind unix//run/a.sock\n\trespond a\n}\n");
+errors!(on_demand_without_a_permission, "*.example.com {\n\ttls {\n\t\ton_demand\n\t}\n\trespond a\n}\n");
+errors!(
+    mistakes_in_on_demand,
+    "{\n\ton_demand_tls {\n\t\task localhost\n\t\tinterval 2m\n\t\tpermission file a\n\t}\n}\n{$HOST:https://} {\n\ttls {\n\t\ton_demand true\n\t}\n\trespond a\n}\n"
+);
 
 #[test]
 fn placeholders_of_tls_have_caddys_names() {

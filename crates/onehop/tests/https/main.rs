@@ -9,6 +9,7 @@ mod client_auth;
 mod context;
 mod files;
 mod identity;
+mod on_demand;
 mod records;
 mod refusals;
 mod reload;

@@ -9,13 +9,13 @@ use std::time::SystemTime;
 
 use arc_swap::ArcSwap;
 use onehop_acme::{
-    AccountStore, AcmeIssuer, ChallengeKind, Challenges, ExecHook, ExternalAccount, MemoryChallenges,
+    AccountStore, AcmeIssuer, AskUrl, ChallengeKind, Challenges, ExecHook, ExternalAccount, MemoryChallenges,
     Settings, Solvers,
 };
 use onehop_certificates::Clock;
 use onehop_certificates::file_store::FileStore;
 use onehop_certificates::issuer::{Issuer, KeyType};
-use onehop_certificates::keeper::{Event as CertificateEvent, Keeper, Wanted};
+use onehop_certificates::keeper::{Event as CertificateEvent, Keeper, Permission, Wanted};
 use onehop_certificates::loaded::Loaded;
 use onehop_certificates::local::LocalAuthority;
 use onehop_certificates::store::{Storage, safe};
@@ -95,43 +95,65 @@ impl Certificates {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut tickets, mut kept) = (state.tickets.clone(), state.kept.clone());
         drop(state);
-        let (sites, files, warnings) = sites(settings, &mut tickets)?;
-        let managed: Vec<(&checked::Managed, &SiteTls)> = settings
-            .sites
-            .iter()
-            .zip(&sites)
-            .filter_map(|(site, made)| Some((site.tls.as_deref()?, made.as_deref()?)))
-            .flat_map(|(tls, made)| tls.managed.iter().map(move |managed| (managed, made)))
-            .collect();
+        let (mut sites, files, warnings) = sites(settings, &mut tickets)?;
         let mut wanted: Vec<Wanted> = Vec::new();
-        if !managed.is_empty() {
+        let is_kept = |tls: &Settled| !tls.managed.is_empty() || tls.on_demand.is_some();
+        if settings.sites.iter().flat_map(|site| &site.tls).any(|tls| is_kept(tls)) {
             let global = &settings.global;
             let folder = certificate_folder(global.tls.storage.as_deref(), global.data_directory.as_deref())?;
             let mut opened = match kept.take().filter(|kept| kept.folder == folder) {
                 Some(known) => known,
                 None => self.open(folder)?,
             };
-            for (managed, made) in managed {
-                let issuers = managed.issuers.iter().map(|issuer| self.issuer(&mut opened, issuer));
-                let issuers = issuers.collect::<Result<Vec<_>, _>>()?;
-                for name in &managed.names {
-                    // Two ports of one name have one certificate.
-                    let is_loaded =
-                        managed.unless_loaded && made.files.iter().any(|file| file.loaded.matches_name(name));
-                    if is_loaded || wanted.iter().any(|known| known.name == *name) {
-                        continue;
-                    }
-                    wanted.push(Wanted {
-                        name: name.clone(),
-                        issuers: issuers.clone(),
-                        key_type: key_type(managed.key_type),
-                        renewal_ratio: managed.renewal_ratio,
-                    });
+            let ask = global.tls.ask.clone();
+            let permission = ask.map(|url| Arc::new(AskUrl::new(url)) as Arc<dyn Permission>);
+            for (site, made) in settings.sites.iter().zip(&mut sites) {
+                let (Some(tls), Some(made)) = (site.tls.as_deref(), made) else { continue };
+                for managed in &tls.managed {
+                    self.want(&mut opened, managed, made, &mut wanted)?;
+                }
+                if let Some(on_demand) = &tls.on_demand {
+                    let issuers = self.issuers(&mut opened, &on_demand.issuers)?;
+                    made.on_demand = Some(opened.keeper.on_demand(Wanted {
+                        name: String::new(),
+                        issuers,
+                        key_type: key_type(on_demand.key_type),
+                        renewal_ratio: on_demand.renewal_ratio,
+                        permission: permission.clone(),
+                    }));
                 }
             }
             kept = Some(opened);
         }
+        let sites = sites.into_iter().map(|made| made.map(Arc::new)).collect();
         Ok(Prepared { tickets, kept, wanted, sites, files, warnings })
+    }
+
+    /// Adds the certificates of one site.
+    fn want(
+        &self,
+        kept: &mut Kept,
+        managed: &checked::Managed,
+        made: &SiteTls,
+        wanted: &mut Vec<Wanted>,
+    ) -> Result<(), String> {
+        let issuers = self.issuers(kept, &managed.issuers)?;
+        for name in &managed.names {
+            let is_loaded =
+                managed.unless_loaded && made.files.iter().any(|file| file.loaded.matches_name(name));
+            // Two ports of one name have one certificate.
+            if is_loaded || wanted.iter().any(|known| known.name == *name) {
+                continue;
+            }
+            wanted.push(Wanted {
+                name: name.clone(),
+                issuers: issuers.clone(),
+                key_type: key_type(managed.key_type),
+                renewal_ratio: managed.renewal_ratio,
+                permission: None,
+            });
+        }
+        Ok(())
     }
 
     /// Obtains what was asked for: from the local authority at once, from others in the background.
@@ -170,6 +192,10 @@ impl Certificates {
         let keeper = Keeper::new(Arc::clone(&storage), clock(), Arc::new(publish), Arc::new(report))
             .map_err(|error| format!("no thread that renews certificates: {error}"))?;
         Ok(Kept { folder, storage, keeper: Arc::new(keeper), issuers: Vec::new() })
+    }
+
+    fn issuers(&self, kept: &mut Kept, all: &[CertificateIssuer]) -> Result<Vec<Arc<dyn Issuer>>, String> {
+        all.iter().map(|issuer| self.issuer(kept, issuer)).collect()
     }
 
     /// The issuer with these settings: the same one as before where nothing has changed.
@@ -270,13 +296,13 @@ pub fn certificate_folder(storage: Option<&Path>, data_directory: Option<&Path>)
 }
 
 /// TLS by number of the site, the certificates of files, and warnings.
-type Sites = (Vec<Option<Arc<SiteTls>>>, Vec<FileCertificate>, Vec<String>);
+type Sites = (Vec<Option<SiteTls>>, Vec<FileCertificate>, Vec<String>);
 
 fn sites(settings: &Checked, tickets: &mut Tickets) -> Result<Sites, String> {
     let (mut from_files, mut warnings) = (Vec::new(), Vec::new());
     let sites = settings.sites.iter().map(|site| {
         let tls = site.tls.as_ref().map(|tls| site_tls(site, tls, tickets, (&mut from_files, &mut warnings)));
-        tls.transpose().map(|made| made.map(Arc::new))
+        tls.transpose()
     });
     let sites = sites.collect::<Result<Vec<_>, String>>()?;
     let used: Vec<u32> = sites.iter().flatten().map(|tls| tls.policy.number).collect();
@@ -308,7 +334,7 @@ fn site_tls(
             from_files.push(FileCertificate { path: pair.certificate.clone(), loaded });
         }
     }
-    Ok(SiteTls { policy, files, prefers_managed: tls.prefers_managed })
+    Ok(SiteTls { policy, files, prefers_managed: tls.prefers_managed, on_demand: None })
 }
 
 fn table(loaded: &[Arc<Loaded>]) -> ChainTable {

@@ -6,10 +6,12 @@
 use std::future::poll_fn;
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 
+use onehop_certificates::keeper::Obtaining;
 use onehop_connection::deadline::{Deadline, Waiting};
 use onehop_connection::limits::READ_BUFFER_BYTES;
 use onehop_connection::tls_stream::{self, HandshakeError, TlsStream};
@@ -20,7 +22,7 @@ use rustls::server::{Accepted, Acceptor, ClientHello};
 use rustls::{HandshakeKind, ServerConfig};
 use tokio::net::TcpStream;
 
-use crate::limits::{HANDSHAKE_DEADLINE, HANDSHAKES_MAX};
+use crate::limits::{HANDSHAKE_DEADLINE, HANDSHAKES_MAX, ON_DEMAND_DEADLINE};
 use crate::request::core::Core;
 use crate::request::route::{SiteTls, Snapshot};
 
@@ -119,7 +121,12 @@ async fn negotiate(
         polled => polled.map_err(|error| cause(&error)),
     });
     let accepted = accepted.await?;
-    let Some((policy, config)) = choose(core, &stream, listener, &accepted) else {
+    let mut chosen = choose(core, &stream, listener, &accepted, true);
+    if let Some(Choice::Wait(obtaining)) = chosen {
+        wait(obtaining, deadline).await?;
+        chosen = choose(core, &stream, listener, &accepted, false);
+    }
+    let Some(Choice::Config(policy, config)) = chosen else {
         let _ = stream.try_write(UNRECOGNIZED_NAME);
         return Err(HandshakeFailure::NoCertificate);
     };
@@ -158,18 +165,39 @@ async fn first_byte(stream: &TcpStream, deadline: &Deadline) -> Result<u8, Hands
     Ok(byte)
 }
 
-/// The policy and the certificate for what a client asks for; `None` where no site has that name, or no certificate. An issuer
-/// that verifies a name gets no policy.
+/// How a handshake continues.
+enum Choice {
+    /// Under this policy and with this certificate. Without a policy it is an issuer's, which verifies a name.
+    Config(Option<Policy>, Arc<ServerConfig>),
+    /// When a certificate was obtained, or was not.
+    Wait(Obtaining),
+}
+
+/// Waits for a certificate. Whether there is one is seen by the next choice.
+async fn wait(mut obtaining: Obtaining, deadline: &Deadline) -> Result<(), HandshakeFailure> {
+    deadline.set(Waiting::Head, ON_DEMAND_DEADLINE);
+    poll_fn(|context| match Pin::new(&mut obtaining).poll(context) {
+        Poll::Pending if deadline.poll_over(context) => Poll::Ready(Err(HandshakeFailure::Timeout)),
+        polled => polled.map(|_| Ok(())),
+    })
+    .await?;
+    deadline.set(Waiting::Head, HANDSHAKE_DEADLINE);
+    Ok(())
+}
+
+/// The policy and the certificate for what a client asks for; `None` where no site has that name, or no certificate. One is
+/// obtained where the site says so and `obtains`.
 fn choose(
     core: &Rc<Core>,
     stream: &TcpStream,
     listener: usize,
     accepted: &Accepted,
-) -> Option<(Option<Policy>, Arc<ServerConfig>)> {
+    obtains: bool,
+) -> Option<Choice> {
     let hello = accepted.client_hello();
     if hello.alpn().is_some_and(|mut names| names.any(|name| name == CHALLENGE_PROTOCOL)) {
         let certificate = core.shared.challenges.tls_alpn_01(hello.server_name()?)?;
-        return Some((None, onehop_tls::policy::challenge(&Chain::new(certificate))?));
+        return Some(Choice::Config(None, onehop_tls::policy::challenge(&Chain::new(certificate))?));
     }
     let view = core.view();
     let snapshot = &view.snapshot;
@@ -190,13 +218,18 @@ fn choose(
     let number =
         of_name.or_else(|| hello.server_name().is_none().then(|| snapshot.first_site(listener)).flatten());
     let site = snapshot.sites.get(number?)?.tls.as_ref()?;
-    let chain = chain_for(name, site, snapshot, &core.shared.chains(), &hello)
-        .or_else(|| best(&all_of(site), &hello))
-        .or_else(|| {
-            let other = tls.fallback_name.as_deref()?;
-            chain_for(other, site, snapshot, &core.shared.chains(), &hello)
-        })?;
-    Some((Some(site.policy.clone()), site.policy.with_chain(&chain, &hello)))
+    let found = chain_for(name, site, snapshot, &core.shared.chains(), &hello);
+    if found.is_none()
+        && obtains
+        && let Some(obtaining) = site.on_demand.as_ref().and_then(|on_demand| on_demand.obtain(name))
+    {
+        return Some(Choice::Wait(obtaining));
+    }
+    let chain = found.or_else(|| best(&all_of(site), &hello)).or_else(|| {
+        let other = tls.fallback_name.as_deref()?;
+        chain_for(other, site, snapshot, &core.shared.chains(), &hello)
+    })?;
+    Some(Choice::Config(Some(site.policy.clone()), site.policy.with_chain(&chain, &hello)))
 }
 
 /// The certificate for a name: one of the site's files, one that was obtained, one of another site's files.

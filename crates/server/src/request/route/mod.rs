@@ -11,6 +11,7 @@ mod template;
 
 use std::sync::Arc;
 
+use onehop_certificates::keeper::OnDemand;
 use onehop_certificates::loaded::Loaded;
 use onehop_config::checked::limit::Priority;
 use onehop_config::checked::{self, Encode, FileServer, HeaderStep, RedirectKind, Spa, Template};
@@ -72,6 +73,8 @@ pub struct SiteTls {
     pub files: Vec<FileChain>,
     /// What is obtained is shown before what files hold.
     pub prefers_managed: bool,
+    /// Obtains certificates for names that have none.
+    pub on_demand: Option<OnDemand>,
 }
 
 /// A certificate from a file, with the names that it is for.
