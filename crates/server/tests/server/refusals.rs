@@ -19,7 +19,8 @@ fn each_is_refused_on_four_cores() {
 fn check(threads: usize) {
     let server = serve_application(Wishes { threads, ..Wishes::default() });
     let heads = [LENGTHS, LINES, REQUEST_LINES, TARGETS, HOSTS].into_iter().flatten();
-    for row in heads {
+    // To a server that speaks HTTP/2 its preface is no fault.
+    for row in heads.filter(|row| !row.bytes.starts_with(b"PRI * HTTP/2.0")) {
         check_one(&server, row, row.bytes);
     }
     for row in CHUNKS {
