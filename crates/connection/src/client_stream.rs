@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
+use bytes::Bytes;
 use onehop_http2::{Reason, Stream};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
@@ -29,6 +30,14 @@ impl ClientStream {
         match self {
             Self::Socket(socket) => socket.poll_writable(context),
             Self::Http2(stream) => stream.poll_writable(context),
+        }
+    }
+
+    /// Writes bytes that a stream need not copy.
+    pub fn poll_write_shared(&mut self, context: &mut Context<'_>, bytes: &Bytes) -> Poll<io::Result<usize>> {
+        match self {
+            Self::Socket(socket) => Pin::new(socket).poll_write(context, bytes),
+            Self::Http2(stream) => stream.poll_write_shared(context, bytes),
         }
     }
 

@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+use bytes::{Buf, Bytes};
 use onehop_message::response::Disk;
 use tokio::io::AsyncWrite;
 
@@ -89,6 +90,26 @@ impl Writing {
     pub fn written(&self) -> usize {
         self.written
     }
+}
+
+/// Writes bytes that a stream of HTTP/2 need not copy; see [`Writing::poll`].
+pub async fn write_shared(
+    socket: &mut ClientStream,
+    deadline: &Deadline,
+    mut bytes: Bytes,
+) -> io::Result<()> {
+    let mut writing = Writing::default();
+    while !bytes.is_empty() {
+        let written = poll_fn(|context| {
+            let polled = socket.poll_write_shared(context, &bytes);
+            writing.within_deadline(polled, deadline, context)
+        });
+        match written.await? {
+            0 => return Err(io::ErrorKind::WriteZero.into()),
+            count => bytes.advance(count),
+        }
+    }
+    write_both(socket, deadline, &[], &[]).await
 }
 
 /// Writes `first` and then `second`; see [`Writing::poll`].

@@ -147,17 +147,32 @@ impl Stream {
         self.poll_room(context, 1).map_ok(|_| ())
     }
 
+    /// The same of bytes that need not be copied.
+    pub fn poll_write_shared(&self, context: &mut Context<'_>, bytes: &Bytes) -> Poll<io::Result<usize>> {
+        self.poll_write_with(context, bytes.len(), |count| bytes.slice(..count))
+    }
+
     /// Sends a part of the response's body: as much as the client's windows and the connection have room for.
     pub fn poll_write(&self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.poll_write_with(context, bytes.len(), |count| {
+            Bytes::copy_from_slice(bytes.get(..count).unwrap_or_default())
+        })
+    }
+
+    fn poll_write_with(
+        &self,
+        context: &mut Context<'_>,
+        length: usize,
+        piece: impl FnOnce(usize) -> Bytes,
+    ) -> Poll<io::Result<usize>> {
         let most = self.left.get().map_or(usize::MAX, |left| usize::try_from(left).unwrap_or(usize::MAX));
-        let wanted = bytes.len().min(PIECE_BYTES_MAX).min(most);
+        let wanted = length.min(PIECE_BYTES_MAX).min(most);
         if wanted == 0 {
             return Poll::Ready(Ok(0));
         }
         let count = ready!(self.poll_room(context, wanted))?.min(wanted);
-        let piece = bytes.get(..count).unwrap_or_default();
         let ends = self.left.get() == Some(count as u64) && self.trailers.borrow().is_none();
-        let piece = Piece::new(Bytes::copy_from_slice(piece), &self.outgoing);
+        let piece = Piece::new(piece(count), &self.outgoing);
         if let Some(body) = self.body.borrow_mut().as_mut() {
             body.send_data(piece, ends).map_err(broken)?;
         }

@@ -102,6 +102,32 @@ impl HandshakeFailure {
     ];
 }
 
+/// Why an HTTP/2 connection was ended with an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Http2Failure {
+    /// Too many RST_STREAM frames.
+    Resets,
+    /// Too many SETTINGS frames.
+    Settings,
+    /// Too many frames without a request or its body.
+    Overhead,
+    /// Another bound of the protocol's own: streams that were reset unseen or by our side, tiny frames, header blocks.
+    Excess,
+    /// What the client sent breaks the protocol.
+    Protocol,
+}
+
+impl Http2Failure {
+    /// All of them with the `cause` label.
+    pub const ALL: [(Self, &str); 5] = [
+        (Self::Resets, "resets"),
+        (Self::Settings, "settings"),
+        (Self::Overhead, "overhead"),
+        (Self::Excess, "excess"),
+        (Self::Protocol, "protocol"),
+    ];
+}
+
 /// Counters of one core that belong to no site.
 #[derive(Debug, Default)]
 #[repr(align(128))]
@@ -115,6 +141,9 @@ pub struct CoreCounters {
     pub(crate) handshakes: [Counter; 2],
     /// By [`HandshakeFailure`].
     pub(crate) handshake_failures: [Counter; HandshakeFailure::ALL.len()],
+    pub(crate) http2_connections: Counter,
+    /// By [`Http2Failure`].
+    pub(crate) http2_failures: [Counter; Http2Failure::ALL.len()],
     /// By cause. Causes are a closed set of names in the program, so the table is bounded; a lock of
     /// its own core only, on a path that is not the usual one.
     pub(crate) refused: Mutex<BTreeMap<&'static str, (u16, u64)>>,
@@ -149,6 +178,16 @@ impl CoreCounters {
     /// Counts a TLS handshake that was not.
     pub fn handshake_failed(&self, failure: HandshakeFailure) {
         self.handshake_failures[failure as usize].add(1);
+    }
+
+    /// Counts a connection that speaks HTTP/2.
+    pub fn http2_begun(&self) {
+        self.http2_connections.add(1);
+    }
+
+    /// Counts an HTTP/2 connection that was ended with an error.
+    pub fn http2_failed(&self, failure: Http2Failure) {
+        self.http2_failures[failure as usize].add(1);
     }
 
     /// Counts a connection that the kernel could not hand over.

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
 use crate::counters::{
-    BUCKETS_MICROS, CLASSES, CoreCounters, Counter, HandshakeFailure, Registry, SiteCounters,
+    BUCKETS_MICROS, CLASSES, CoreCounters, Counter, HandshakeFailure, Http2Failure, Registry, SiteCounters,
 };
 use crate::exposition::Exposition;
 use crate::exposition::Kind::{Counter as Counts, Gauge, Histogram};
@@ -23,6 +23,7 @@ pub fn render(registry: &Registry, stats: &Stats) -> String {
     durations(&mut out, &sites);
     process(&mut out, registry);
     handshakes(&mut out, &registry.cores);
+    http2(&mut out, &registry.cores);
     refused_connections(&mut out, &registry.cores);
     refused(&mut out, registry);
     out.single("onehop_connections_max", Gauge, "Connections that may be open.", stats.connections_max);
@@ -105,6 +106,17 @@ fn handshakes(out: &mut Exposition, cores: &[Arc<CoreCounters>]) {
     for (failure, cause) in HandshakeFailure::ALL {
         let failures = sum(cores, |core| &core.handshake_failures[failure as usize]);
         out.sample(name, &[("cause", cause)], failures);
+    }
+}
+
+fn http2(out: &mut Exposition, cores: &[Arc<CoreCounters>]) {
+    let name = "onehop_http2_connections_total";
+    out.family(name, Counts, "Connections that speak HTTP/2.");
+    out.sample(name, &[], sum(cores, |core| &core.http2_connections));
+    let name = "onehop_http2_failures_total";
+    out.family(name, Counts, "HTTP/2 connections that were ended with an error, by cause.");
+    for (failure, cause) in Http2Failure::ALL {
+        out.sample(name, &[("cause", cause)], sum(cores, |core| &core.http2_failures[failure as usize]));
     }
 }
 

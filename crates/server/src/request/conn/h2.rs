@@ -16,15 +16,17 @@ use onehop_connection::codec::Codec;
 use onehop_connection::deadline::{Deadline, Waiting};
 use onehop_connection::socket::Socket;
 use onehop_connection::write::write_both;
+use onehop_http2::frames::Flood;
 use onehop_http2::limits as bounds;
 use onehop_http2::outgoing::{Outgoing, Piece, Priority};
 use onehop_http2::{Stream, StreamCodec, Transport};
 use onehop_message::error::HttpError;
 use onehop_message::origin::Origin;
+use onehop_metrics::counters::Http2Failure;
 
 use super::exchange::Exchange;
 use crate::limits::{CODEC_LIMITS, STREAMS_BATCH_MAX};
-use crate::request::core::{Admission, Core};
+use crate::request::core::{Admission, Core, View};
 
 /// What a connection waits for while streams are open: its own end, of which a stop reminds it.
 const WITHOUT_END: Duration = Duration::from_secs(u32::MAX as u64);
@@ -93,9 +95,11 @@ pub(crate) async fn serve(
         polled.map(Result::ok)
     });
     if let Some(connection) = connection.await {
+        shared.core.counters.http2_begun();
         drop(handshake);
         shared.deadline.set(Waiting::Idle, shared.core.connection.timeouts().idle);
-        let mut driver = Driver { connection, transport, shared, closing: Closing::No, batch: 0 };
+        let view = shared.core.view();
+        let mut driver = Driver { connection, transport, shared, closing: Closing::No, view, batch: 0 };
         poll_fn(|context| driver.poll(context)).await;
     }
     drop(admission);
@@ -133,6 +137,8 @@ struct Driver {
     transport: Transport<Socket>,
     shared: Rc<Shared>,
     closing: Closing,
+    /// The snapshot that was current when it was polled last.
+    view: Rc<View>,
     /// Requests accepted before others get their turn.
     batch: usize,
 }
@@ -152,7 +158,10 @@ impl Driver {
                         break;
                     }
                 }
-                Poll::Ready(_) => {
+                Poll::Ready(ended) => {
+                    if let Some(Err(error)) = ended {
+                        self.count(&error);
+                    }
                     let _ = self.transport.poll_drain(context);
                     return Poll::Ready(());
                 }
@@ -173,18 +182,48 @@ impl Driver {
         if self.closing == Closing::Now {
             return;
         }
-        if self.transport.flood().is_some() {
+        if let Some(flood) = self.transport.flood() {
+            shared.core.counters.http2_failed(match flood {
+                Flood::Resets => Http2Failure::Resets,
+                Flood::Settings => Http2Failure::Settings,
+                Flood::Overhead => Http2Failure::Overhead,
+            });
             self.connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
             self.closing = Closing::Now;
             return;
         }
         let is_over = shared.deadline.poll_over(context);
-        if self.closing == Closing::No && (is_over || shared.core.connection.is_stopping()) {
+        let ends = is_over || shared.core.connection.is_stopping() || !self.is_still_right();
+        if self.closing == Closing::No && ends {
             self.announce_end();
         } else if is_over {
             self.connection.abrupt_shutdown(Reason::NO_ERROR);
             self.closing = Closing::Now;
         }
+    }
+
+    /// Whether the listener still speaks as this connection does, and a site has the policy that it was negotiated under.
+    fn is_still_right(&mut self) -> bool {
+        let view = self.shared.core.view();
+        if Rc::ptr_eq(&view, &self.view) {
+            return true;
+        }
+        let (snapshot, origin) = (&view.snapshot, &self.shared.origin);
+        let is_right = snapshot.tls.is_encrypted(origin.listener) == origin.tls
+            && (!origin.tls || snapshot.sites.iter().any(|site| site.policy_number() == origin.policy));
+        self.view = view;
+        is_right
+    }
+
+    fn count(&self, error: &h2::Error) {
+        // What the client says of us, or the network does, is no failure of ours.
+        if self.closing == Closing::Now || error.is_io() || error.is_remote() {
+            return;
+        }
+        self.shared.core.counters.http2_failed(match error.reason() {
+            Some(Reason::ENHANCE_YOUR_CALM) => Http2Failure::Excess,
+            _ => Http2Failure::Protocol,
+        });
     }
 
     /// Lets the client know, in the two steps of RFC 9113 section 6.8, that no further requests are served.

@@ -2,8 +2,10 @@
 
 use std::io;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use onehop_http1::{AnswerHead, BodyLength, Next, RequestHead};
 use onehop_message::error::HttpError;
 use onehop_message::error_response;
@@ -14,9 +16,10 @@ use onehop_metrics::access_log::Entry;
 use super::{After, Exchange};
 use crate::request::Served;
 use crate::request::core::View;
+use crate::request::route::Snapshot;
 use onehop_connection::buffers::{ConnectionBuffers, Input};
 use onehop_connection::limits::COPIED_BODY_BYTES_MAX;
-use onehop_connection::write::{write_both, write_disk};
+use onehop_connection::write::{write_both, write_disk, write_shared};
 
 impl Exchange {
     /// Sends a response that is there as a whole.
@@ -86,12 +89,12 @@ impl Exchange {
         match body {
             Body::Empty | Body::Withheld(_) => Ok(()),
             Body::Bytes(bytes) => self.send_bytes(output, &bytes).await,
-            Body::Stored(stored) => self.send_bytes(output, stored_bytes(view, &stored)).await,
+            Body::Stored(stored) => self.send_stored(output, view, stored).await,
             Body::Pieces(pieces) => {
                 for piece in pieces {
                     match piece {
                         Piece::Bytes(bytes) => self.send_bytes(output, &bytes).await?,
-                        Piece::Stored(stored) => self.send_bytes(output, stored_bytes(view, &stored)).await?,
+                        Piece::Stored(stored) => self.send_stored(output, view, stored).await?,
                         Piece::Disk(disk) => self.send_disk(output, disk).await?,
                     }
                 }
@@ -99,6 +102,19 @@ impl Exchange {
             }
             Body::Disk(disk) => self.send_disk(output, disk).await,
         }
+    }
+
+    /// Bytes of a store. A stream of HTTP/2 keeps them with their snapshot until they are written.
+    async fn send_stored(&mut self, output: &mut Vec<u8>, view: &View, stored: Stored) -> io::Result<()> {
+        let bytes = stored_bytes(&view.snapshot, &stored);
+        if self.socket.http2().is_none() || bytes.len() <= COPIED_BODY_BYTES_MAX {
+            return self.send_bytes(output, bytes).await;
+        }
+        self.codec.note_data_written_elsewhere(bytes.len() as u64);
+        write_both(&mut self.socket, &self.deadline, output, &[]).await?;
+        output.clear();
+        let shared = Bytes::from_owner(InSnapshot { snapshot: Arc::clone(&view.snapshot), stored });
+        write_shared(&mut self.socket, &self.deadline, shared).await
     }
 
     async fn send_disk(&mut self, output: &mut Vec<u8>, disk: Disk) -> io::Result<()> {
@@ -208,9 +224,21 @@ fn bytes_of(length: BodyLength) -> u64 {
     }
 }
 
-/// Bytes of a store; the numbers come from the same view, so they are there.
-fn stored_bytes<'v>(view: &'v View, stored: &Stored) -> &'v [u8] {
-    let store = view.snapshot.stores.get(stored.store as usize);
+/// Bytes of a store, and the snapshot that holds it.
+struct InSnapshot {
+    snapshot: Arc<Snapshot>,
+    stored: Stored,
+}
+
+impl AsRef<[u8]> for InSnapshot {
+    fn as_ref(&self) -> &[u8] {
+        stored_bytes(&self.snapshot, &self.stored)
+    }
+}
+
+/// Bytes of a store; the numbers come from the same snapshot, so they are there.
+fn stored_bytes<'v>(snapshot: &'v Snapshot, stored: &Stored) -> &'v [u8] {
+    let store = snapshot.stores.get(stored.store as usize);
     let form = store.and_then(|store| store.file(stored.file)).and_then(|file| file.form(stored.encoding));
     form.and_then(|form| form.bytes.get(stored.range.clone())).unwrap_or_default()
 }
