@@ -48,6 +48,13 @@ struct Received {
     trailers: Vec<u8>,
 }
 
+impl Drop for Received {
+    fn drop(&mut self) {
+        // h2 releases what it holds itself.
+        let _ = self.stream.flow_control().release_capacity(self.unread.len());
+    }
+}
+
 impl Stream {
     /// A request that came with this priority.
     pub fn new(

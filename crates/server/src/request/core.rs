@@ -223,6 +223,7 @@ impl Core {
 /// One open connection; counted while it lives.
 pub(crate) struct Admission {
     core: Rc<Core>,
+    counts_as: usize,
     /// Of its address, where that is counted.
     _of_address: Option<Counted>,
 }
@@ -250,13 +251,30 @@ impl Admission {
             return Err(NoAdmission::TooMany);
         }
         core.counters.connection_opened();
-        Ok(Self { core: Rc::clone(core), _of_address: of_address })
+        Ok(Self { core: Rc::clone(core), counts_as: 1, _of_address: of_address })
+    }
+}
+
+impl Admission {
+    /// Counts the connection as so many: each of its streams takes as much memory as a connection with one request. False
+    /// where the process has all that it may have.
+    pub(crate) fn count_as(&mut self, connections: usize) -> bool {
+        let more = connections.saturating_sub(self.counts_as);
+        let shared = &self.core.shared;
+        if more > 0
+            && shared.connections.0.fetch_add(more, Ordering::Relaxed) + more > shared.connections_max()
+        {
+            shared.connections.0.fetch_sub(more, Ordering::Relaxed);
+            return false;
+        }
+        self.counts_as += more;
+        true
     }
 }
 
 impl Drop for Admission {
     fn drop(&mut self) {
-        self.core.shared.connections.0.fetch_sub(1, Ordering::Relaxed);
+        self.core.shared.connections.0.fetch_sub(self.counts_as, Ordering::Relaxed);
         self.core.counters.connection_closed();
     }
 }

@@ -5,6 +5,7 @@
 
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
+use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -14,18 +15,23 @@ use h2::{Reason, RecvStream};
 use onehop_connection::client_stream::ClientStream;
 use onehop_connection::codec::Codec;
 use onehop_connection::deadline::{Deadline, Waiting};
+use onehop_connection::limits::READ_BUFFER_BYTES;
+use onehop_connection::slow_clients::{Reservation, Resource};
 use onehop_connection::socket::Socket;
 use onehop_connection::write::write_both;
 use onehop_http2::frames::Flood;
 use onehop_http2::limits as bounds;
 use onehop_http2::outgoing::{Outgoing, Piece, Priority};
 use onehop_http2::{Stream, StreamCodec, Transport};
+use onehop_limits::client::network;
 use onehop_message::error::HttpError;
 use onehop_message::origin::Origin;
 use onehop_metrics::counters::Http2Failure;
 
 use super::exchange::Exchange;
-use crate::limits::{CODEC_LIMITS, STREAMS_BATCH_MAX};
+use crate::limits::{CODEC_LIMITS, LINGER_BYTES_MAX, STREAMS_BATCH_MAX};
+use tokio::io::{AsyncRead, ReadBuf};
+
 use crate::request::core::{Admission, Core, View};
 
 /// What a connection waits for while streams are open: its own end, of which a stop reminds it.
@@ -41,26 +47,48 @@ struct Shared {
     outgoing: Rc<Outgoing>,
     /// Streams that are served.
     open: Cell<usize>,
+    /// The connection ends now, whatever its streams do.
+    is_ending: Cell<bool>,
+    /// Bytes of windows that bodies have of their own.
+    windows: Cell<u32>,
     deadline: Deadline,
 }
 
 /// A stream that is served; counted while it lives.
-struct Open(Rc<Shared>);
+struct Open {
+    shared: Rc<Shared>,
+    /// The window that its body has of its own, within what slow clients may hold: a handler that reads nothing of it holds up
+    /// no other body.
+    window: Option<Reservation>,
+}
 
 impl Open {
-    fn new(shared: &Rc<Shared>) -> Self {
+    fn new(shared: &Rc<Shared>, has_body: bool) -> Self {
         if shared.open.replace(shared.open.get() + 1) == 0 {
             shared.deadline.set(Waiting::Idle, WITHOUT_END);
         }
-        Self(Rc::clone(shared))
+        let connection = &shared.core.connection;
+        let address = shared.origin.peer.map(|peer| network(Some(peer.ip())));
+        let bytes = u64::from(bounds::STREAM_WINDOW_BYTES);
+        let take = || {
+            connection.slow_clients().take(Resource::Bytes, address, bytes, connection.client_buffers_max())
+        };
+        let window = if has_body { take() } else { None };
+        if window.is_some() {
+            shared.windows.set(shared.windows.get() + bounds::STREAM_WINDOW_BYTES);
+        }
+        Self { shared: Rc::clone(shared), window }
     }
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
-        let shared = &self.0;
+        let shared = &self.shared;
+        if self.window.is_some() {
+            shared.windows.set(shared.windows.get() - bounds::STREAM_WINDOW_BYTES);
+        }
         shared.open.set(shared.open.get() - 1);
-        if shared.open.get() == 0 {
+        if shared.open.get() == 0 && !shared.is_ending.get() {
             shared.deadline.set(Waiting::Idle, shared.core.connection.timeouts().idle);
         }
     }
@@ -82,7 +110,15 @@ pub(crate) async fn serve(
 ) {
     let deadline = core.connection.deadline();
     deadline.set(Waiting::Head, core.connection.timeouts().head);
-    let shared = Rc::new(Shared { core, origin, outgoing: Rc::default(), open: Cell::new(0), deadline });
+    let shared = Rc::new(Shared {
+        core,
+        origin,
+        outgoing: Rc::default(),
+        open: Cell::new(0),
+        is_ending: Cell::new(false),
+        windows: Cell::new(0),
+        deadline,
+    });
     let transport = Transport::new(socket, &early);
     drop(early);
     let mut handshake = Box::pin(builder().handshake::<_, Piece>(transport.clone()));
@@ -99,10 +135,11 @@ pub(crate) async fn serve(
         drop(handshake);
         shared.deadline.set(Waiting::Idle, shared.core.connection.timeouts().idle);
         let view = shared.core.view();
-        let mut driver = Driver { connection, transport, shared, closing: Closing::No, view, batch: 0 };
+        let mut driver =
+            Driver { connection, transport, shared, admission, closing: Closing::No, view, batch: 0 };
         poll_fn(|context| driver.poll(context)).await;
+        driver.linger().await;
     }
-    drop(admission);
 }
 
 fn builder() -> server::Builder {
@@ -115,7 +152,7 @@ fn builder() -> server::Builder {
         .header_table_size(bounds::HEADER_TABLE_BYTES)
         .max_pending_accept_reset_streams(bounds::UNSEEN_RESETS_MAX)
         .max_local_error_reset_streams(Some(bounds::PROVOKED_RESETS_MAX))
-        .max_send_buffer_size(bounds::PIECE_BYTES_MAX)
+        .max_send_buffer_size(bounds::SEND_BUFFER_BYTES_MAX)
         .enable_connect_protocol();
     builder
 }
@@ -136,6 +173,7 @@ struct Driver {
     connection: server::Connection<Transport<Socket>, Piece>,
     transport: Transport<Socket>,
     shared: Rc<Shared>,
+    admission: Admission,
     closing: Closing,
     /// The snapshot that was current when it was polled last.
     view: Rc<View>,
@@ -170,6 +208,10 @@ impl Driver {
                 Poll::Pending => break,
             }
         }
+        // A client that takes nothing of the reason gets no more time for it.
+        if self.closing == Closing::Now && self.shared.deadline.poll_over(context) {
+            return Poll::Ready(());
+        }
         match self.transport.poll_drain(context) {
             Poll::Ready(Err(_)) => Poll::Ready(()),
             _ => Poll::Pending,
@@ -188,18 +230,46 @@ impl Driver {
                 Flood::Settings => Http2Failure::Settings,
                 Flood::Overhead => Http2Failure::Overhead,
             });
-            self.connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
-            self.closing = Closing::Now;
-            return;
+            return self.end_now(Reason::ENHANCE_YOUR_CALM);
         }
         let is_over = shared.deadline.poll_over(context);
         let ends = is_over || shared.core.connection.is_stopping() || !self.is_still_right();
         if self.closing == Closing::No && ends {
             self.announce_end();
         } else if is_over {
-            self.connection.abrupt_shutdown(Reason::NO_ERROR);
-            self.closing = Closing::Now;
+            self.end_now(Reason::NO_ERROR);
         }
+    }
+
+    /// Ends the connection with its streams.
+    fn end_now(&mut self, reason: Reason) {
+        self.connection.abrupt_shutdown(reason);
+        self.closing = Closing::Now;
+        self.shared.is_ending.set(true);
+        self.shared.deadline.set(Waiting::Linger, self.shared.core.connection.timeouts().linger);
+    }
+
+    /// Reads, within bounds, until the client has closed: closing over what it has sent would take the reason away from it.
+    async fn linger(&mut self) {
+        if self.closing != Closing::Now {
+            return;
+        }
+        let mut left = LINGER_BYTES_MAX;
+        let mut bytes = [0; READ_BUFFER_BYTES];
+        poll_fn(|context| {
+            while left > 0 && !self.shared.deadline.poll_over(context) {
+                let mut buffer = ReadBuf::new(&mut bytes);
+                let read =
+                    self.transport.with_socket(|socket| Pin::new(socket).poll_read(context, &mut buffer));
+                match (read, buffer.filled().len()) {
+                    (Poll::Pending, _) => return Poll::Pending,
+                    (Poll::Ready(Ok(())), count @ 1..) => left = left.saturating_sub(count),
+                    (Poll::Ready(_), _) => break,
+                }
+            }
+            Poll::Ready(())
+        })
+        .await;
     }
 
     /// Whether the listener still speaks as this connection does, and a site has the policy that it was negotiated under.
@@ -226,6 +296,12 @@ impl Driver {
         });
     }
 
+    /// Gives the connection a window for all bodies that have their own.
+    fn widen(&mut self) {
+        let window = bounds::CONNECTION_WINDOW_BYTES + self.shared.windows.get();
+        self.connection.set_target_window_size(window);
+    }
+
     /// Lets the client know, in the two steps of RFC 9113 section 6.8, that no further requests are served.
     fn announce_end(&mut self) {
         self.connection.graceful_shutdown();
@@ -236,8 +312,19 @@ impl Driver {
     }
 
     /// Serves a request here as far as it does not wait.
-    fn accept(&mut self, (request, response): Accepted, context: &mut Context<'_>) {
-        let mut serving = Box::pin(serve_stream(Open::new(&self.shared), request, response));
+    fn accept(&mut self, (request, mut response): Accepted, context: &mut Context<'_>) {
+        let open = self.shared.open.get() + 1;
+        // One stream is what its connection counts as anyway.
+        let counted = if open > 1 { open.next_multiple_of(bounds::STREAMS_COUNTED) } else { 1 };
+        if !self.admission.count_as(counted) {
+            return response.send_reset(Reason::REFUSED_STREAM);
+        }
+        let has_body = !request.body().is_end_stream();
+        let open = Open::new(&self.shared, has_body);
+        if has_body {
+            self.widen();
+        }
+        let mut serving = Box::pin(serve_stream(open, request, response));
         if serving.as_mut().poll(context).is_pending() {
             tokio::task::spawn_local(serving);
         }
@@ -246,7 +333,7 @@ impl Driver {
 
 /// One request and its response.
 async fn serve_stream(open: Open, request: http::Request<RecvStream>, response: SendResponse<Piece>) {
-    let Shared { core, origin, outgoing, .. } = &*open.0;
+    let Shared { core, origin, outgoing, .. } = &*open.shared;
     let (parts, body) = request.into_parts();
     let priority = parts
         .headers
