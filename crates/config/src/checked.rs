@@ -15,12 +15,14 @@ pub use app::{
 };
 use limit::{Limit, Priority, RateLimit};
 pub use network::Network;
+pub use proxy_protocol::{HeaderPolicy, ProxyProtocol};
 use tls::{AutoHttps, GlobalTls, SiteTls, TlsValue};
 
 mod app;
 pub mod limit;
 mod network;
 pub mod proxy;
+mod proxy_protocol;
 pub mod tls;
 
 /// A whole configuration, ready to be built into a snapshot.
@@ -49,6 +51,8 @@ pub struct Global {
     pub protocols: Protocols,
     /// `servers { trusted_proxies }`: who stands in front of every site.
     pub trusted_proxies: Vec<Network>,
+    /// `servers { listener_wrappers { proxy_protocol } }`: who may say whose a connection is.
+    pub proxy_protocol: Option<ProxyProtocol>,
     /// How many requests of all sites may be in flight.
     pub limit: Option<Arc<Limit>>,
     /// Core threads; `None` takes what the machine allows this process.

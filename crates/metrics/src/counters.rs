@@ -128,6 +128,32 @@ impl Http2Failure {
     ];
 }
 
+/// Why a connection ended over its header of the PROXY protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HeaderRefusal {
+    /// It is none, or has more than one reading.
+    Malformed,
+    /// The rest of it did not come in time.
+    Timeout,
+    /// Its peer has to send one.
+    Missing,
+    /// Its peer may not send one.
+    Rejected,
+    /// The peer closed the connection, or the network did.
+    Gone,
+}
+
+impl HeaderRefusal {
+    /// All of them with the `cause` label.
+    pub const ALL: [(Self, &str); 5] = [
+        (Self::Malformed, "malformed"),
+        (Self::Timeout, "timeout"),
+        (Self::Missing, "missing"),
+        (Self::Rejected, "rejected"),
+        (Self::Gone, "client_gone"),
+    ];
+}
+
 /// Counters of one core that belong to no site.
 #[derive(Debug, Default)]
 #[repr(align(128))]
@@ -144,6 +170,8 @@ pub struct CoreCounters {
     pub(crate) http2_connections: Counter,
     /// By [`Http2Failure`].
     pub(crate) http2_failures: [Counter; Http2Failure::ALL.len()],
+    /// By [`HeaderRefusal`].
+    pub(crate) header_refusals: [Counter; HeaderRefusal::ALL.len()],
     /// By cause. Causes are a closed set of names in the program, so the table is bounded; a lock of
     /// its own core only, on a path that is not the usual one.
     pub(crate) refused: Mutex<BTreeMap<&'static str, (u16, u64)>>,
@@ -188,6 +216,11 @@ impl CoreCounters {
     /// Counts an HTTP/2 connection that was ended with an error.
     pub fn http2_failed(&self, failure: Http2Failure) {
         self.http2_failures[failure as usize].add(1);
+    }
+
+    /// Counts a connection that ended over its header of the PROXY protocol.
+    pub fn header_refused(&self, refusal: HeaderRefusal) {
+        self.header_refusals[refusal as usize].add(1);
     }
 
     /// Counts a connection that the kernel could not hand over.

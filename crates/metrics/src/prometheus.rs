@@ -5,7 +5,8 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
 use crate::counters::{
-    BUCKETS_MICROS, CLASSES, CoreCounters, Counter, HandshakeFailure, Http2Failure, Registry, SiteCounters,
+    BUCKETS_MICROS, CLASSES, CoreCounters, Counter, HandshakeFailure, HeaderRefusal, Http2Failure, Registry,
+    SiteCounters,
 };
 use crate::exposition::Exposition;
 use crate::exposition::Kind::{Counter as Counts, Gauge, Histogram};
@@ -24,6 +25,7 @@ pub fn render(registry: &Registry, stats: &Stats) -> String {
     process(&mut out, registry);
     handshakes(&mut out, &registry.cores);
     http2(&mut out, &registry.cores);
+    header_refusals(&mut out, &registry.cores);
     refused_connections(&mut out, &registry.cores);
     refused(&mut out, registry);
     out.single("onehop_connections_max", Gauge, "Connections that may be open.", stats.connections_max);
@@ -117,6 +119,15 @@ fn http2(out: &mut Exposition, cores: &[Arc<CoreCounters>]) {
     out.family(name, Counts, "HTTP/2 connections that were ended with an error, by cause.");
     for (failure, cause) in Http2Failure::ALL {
         out.sample(name, &[("cause", cause)], sum(cores, |core| &core.http2_failures[failure as usize]));
+    }
+}
+
+fn header_refusals(out: &mut Exposition, cores: &[Arc<CoreCounters>]) {
+    let name = "onehop_proxy_protocol_refusals_total";
+    out.family(name, Counts, "Connections closed over their header of the PROXY protocol, by cause.");
+    for (refusal, cause) in HeaderRefusal::ALL {
+        let refusals = sum(cores, |core| &core.header_refusals[refusal as usize]);
+        out.sample(name, &[("cause", cause)], refusals);
     }
 }
 

@@ -159,9 +159,15 @@ const OPTIONS: OptionTable<Global> = OptionTable {
     )
 };
 
-/// The options of the global block, and of `servers` in it.
-pub(crate) fn outlines() -> [Outline; 2] {
-    [OPTIONS.outline(), super::servers::OPTIONS.outline()]
+/// The options of the global block, of `servers` in it, and of what stands in there.
+pub(crate) fn outlines() -> [Outline; 4] {
+    use super::{listener_wrappers, servers};
+    [
+        OPTIONS.outline(),
+        servers::OPTIONS.outline(),
+        listener_wrappers::WRAPPERS.outline(),
+        listener_wrappers::OPTIONS.outline(),
+    ]
 }
 
 /// What holds without a global block.
@@ -173,6 +179,7 @@ pub(crate) fn defaults() -> Global {
         connections_per_address: None,
         protocols: Protocols::default(),
         trusted_proxies: Vec::new(),
+        proxy_protocol: None,
         limit: None,
         threads: None,
         grace_period: GRACE_PERIOD,
@@ -203,6 +210,7 @@ pub(crate) fn global(cx: &mut Context<'_>, lines: &[Directive]) -> Global {
     }
     global.protocols = cx.protocols;
     global.trusted_proxies.clone_from(&cx.trusted_proxies);
+    global.proxy_protocol.clone_from(&cx.proxy_protocol);
     global.data_directory.clone_from(&cx.data_directory);
     if global.http_port == global.https_port {
         let place = seen.iter().rev().find(|name| name.text.ends_with("_port")).map(|name| &name.place);

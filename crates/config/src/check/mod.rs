@@ -2,7 +2,7 @@
 //! `syntax`, and the world only through [`Source`].
 //!
 //! `global` reads the options block, `address` what a site's address means, `automatic` which certificate a site gets, `listen` puts sites on
-//! listeners, `matcher` reads conditions, `template` and `placeholder` text with placeholders,
+//! listeners, `listener_wrappers` reads what happens to a connection first, `matcher` reads conditions, `template` and `placeholder` text with placeholders,
 //! `route_order` puts routes into acting order, `servers` reads what the global block says of all listeners, `value` reads numbers and the like.
 
 mod address;
@@ -11,6 +11,7 @@ mod certificates;
 pub(crate) mod file_match;
 mod global;
 mod listen;
+mod listener_wrappers;
 pub(crate) mod matcher;
 pub(crate) mod path_pattern;
 mod placeholder;
@@ -24,9 +25,9 @@ pub(crate) mod value;
 use std::ops::Deref;
 use std::path::{Component, Path, PathBuf};
 
-use crate::checked::{Network, Part, Protocols, Template};
+use crate::checked::{Network, Part, Protocols, ProxyProtocol, Template};
 use crate::directives::{KnownApps, KnownLimits};
-use crate::problem::{Problem, Problems};
+use crate::problem::{Location, Problem, Problems};
 use crate::source::{FileKind, Source};
 
 pub(crate) use address::{Address, Endpoint, host_pattern};
@@ -69,6 +70,10 @@ pub(crate) struct Context<'a> {
     pub(crate) trusted_proxies: Vec<Network>,
     /// Which versions of HTTP are spoken, from the global block.
     pub(crate) protocols: Protocols,
+    /// Who may say whose a connection is, from the global block.
+    proxy_protocol: Option<ProxyProtocol>,
+    /// Where that is written so that it would be said inside of TLS.
+    header_inside_tls: Option<Location>,
     /// `data_dir` of the global block, absolute.
     pub(crate) data_directory: Option<PathBuf>,
     /// What the global block says of certificates.
@@ -97,6 +102,8 @@ impl<'a> Context<'a> {
             limits: KnownLimits::default(),
             trusted_proxies: Vec::new(),
             protocols: Protocols::default(),
+            proxy_protocol: None,
+            header_inside_tls: None,
             data_directory: None,
             certificates: Certificates::default(),
             groups: 0,

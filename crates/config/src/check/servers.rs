@@ -1,9 +1,10 @@
 //! `servers` of the global block: what holds for every listener.
 //!
-//! Of what Caddy has there, onehop knows who stands in front. Where onehop always does what an option asks for, the
+//! Of what Caddy has there, onehop knows who stands in front, and by what its word comes. Where onehop always does what an option asks for, the
 //! option is taken without a word.
 
 use super::Context;
+use super::listener_wrappers::listener_wrappers;
 use super::template::fixed;
 use crate::checked::Protocols;
 use crate::directives::of_networks;
@@ -29,7 +30,9 @@ pub(super) const OPTIONS: OptionTable<bool> = OptionTable {
             not_yet("keepalive_count"),
             not_yet("keepalive_idle"),
             not_yet("keepalive_interval"),
-            not_yet("listener_wrappers"),
+            line("listener_wrappers", "{ proxy_protocol { … } tls }", |cx, _, line| {
+                listener_wrappers(cx, line)
+            }),
             not_yet("log_credentials"),
             not_yet("max_header_size"),
             not_yet("metrics"),

@@ -3,7 +3,7 @@
 use super::address::Address;
 use super::listen::Listeners;
 use super::matcher::Scope;
-use super::{Context, automatic, global};
+use super::{Context, automatic, global, listener_wrappers};
 use crate::checked::{AppRun, Checked, Condition, ErrorRoutes, Global, Route, Site, Step, Template};
 use crate::directives::{self, SiteSettings};
 use crate::overrides::{Listens, Moved};
@@ -30,6 +30,7 @@ pub(crate) fn check(cx: &mut Context<'_>, parsed: &Parsed, listens: &Listens) ->
         }
     }
     automatic::redirect(&global, &mut listeners.listeners, &mut listeners.sites);
+    listener_wrappers::check_order(cx, listeners.listeners.iter().any(|listener| listener.tls));
     let has_workers = listeners.sites.iter().any(|site| has_workers(&site.routes));
     let lag = cx.limits.lag_of_server.take();
     directives::warn_of_lag(cx, lag.into_iter().collect(), has_workers);

@@ -49,7 +49,7 @@ pub(crate) fn of_networks(
     }
     // Before the loop, which compares each with all before it.
     if tokens.len() > APP_TRUSTED_PROXIES_MAX {
-        let message = format!("`trusted_proxies` takes at most {APP_TRUSTED_PROXIES_MAX} networks");
+        let message = format!("`{}` takes at most {APP_TRUSTED_PROXIES_MAX} networks", option.name.text);
         return Err(Problem::error("arguments", &option.name.place, message)
             .help("every request's peer is compared with them: name larger networks"));
     }
@@ -58,16 +58,16 @@ pub(crate) fn of_networks(
         let written = fixed(cx.source, token, "the address of a proxy")?;
         if written == PRIVATE {
             if private_ranges().all(|range| networks.contains(&range)) {
-                return Err(twice(token));
+                return Err(twice(option, token));
             }
             networks.extend(private_ranges().filter(|range| !networks.contains(range)).collect::<Vec<_>>());
             continue;
         }
         let network = network(token, &written)?;
         if networks.contains(&network) {
-            return Err(twice(token));
+            return Err(twice(option, token));
         }
-        if network.is_everybody() {
+        if network.is_everybody() && option.name.text != "deny" {
             let message = format!("with `{written}` every client may say who it is");
             cx.problems.push(
                 Problem::warning("trusts-everybody", &token.place, message)
@@ -79,8 +79,8 @@ pub(crate) fn of_networks(
     Ok(networks)
 }
 
-fn twice(token: &Token) -> Box<Problem> {
-    let message = format!("`trusted_proxies` has `{}` already", token.text);
+fn twice(option: &Directive, token: &Token) -> Box<Problem> {
+    let message = format!("`{}` has `{}` already", option.name.text, token.text);
     Problem::error("duplicate-option", &token.place, message).help("take it away")
 }
 

@@ -509,7 +509,7 @@ fn what_servers_of_the_global_block_cannot_say() {
 		timeouts {
 			idle 5m
 		}
-		listener_wrappers
+		listener_wrappers proxy_protocol
 		trusted_proxy static 10.0.0.5
 		nothing
 	}";

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::memory::{Memory, text_of};
 use crate::outline::{conditions, host, outline};
-use onehop_config::checked::{Admin, FileServer, ListenAddress, LogOutput, LogRoll, Step};
+use onehop_config::checked::{Admin, FileServer, HeaderPolicy, ListenAddress, LogOutput, LogRoll, Step};
 use onehop_config::{FileKind, Loaded, load};
 
 /// Listeners as `address tls: hosts; hosts`.
@@ -300,4 +300,70 @@ fn a_large_file_is_read_in_little_time() {
         (0..10_000).map(|number| format!("\tredir /old/{number}* /new/{number}\n")).collect();
     let loaded = Memory::main(&format!(":80 {{\n{redirects}}}\n")).sound();
     assert_eq!(loaded.checked.sites[0].routes.len(), 10_000);
+}
+
+/// An Onehopfile with these lines in `listener_wrappers`, and a site.
+fn with_wrappers(lines: &str, site: &str) -> Memory {
+    Memory::main(&format!(
+        "{{\n\tservers {{\n\t\tlistener_wrappers {{\n{lines}\n\t\t}}\n\t}}\n}}\n{site} {{\n\trespond hi\n}}\n"
+    ))
+}
+
+#[test]
+fn a_load_balancer_in_front_is_named() {
+    let loaded = with_wrappers(
+        "proxy_protocol {\ntimeout 2s\nallow 10.0.0.0/8 192.0.2.7\nallow fd00::/8\ndeny 10.1.0.0/16\nfallback_policy REJECT\n}\ntls",
+        "localhost",
+    )
+    .sound();
+    let settings = loaded.checked.global.proxy_protocol.expect("settings");
+    assert_eq!(settings.timeout, Duration::from_secs(2));
+    for (peer, expected) in [
+        (Some("10.0.0.1"), HeaderPolicy::Use),
+        (Some("192.0.2.7"), HeaderPolicy::Use),
+        (Some("fd00::1"), HeaderPolicy::Use),
+        (Some("10.1.0.1"), HeaderPolicy::Reject),
+        (Some("192.0.2.8"), HeaderPolicy::Reject),
+        (None, HeaderPolicy::Use),
+    ] {
+        assert_eq!(settings.policy(peer.map(|peer| peer.parse().unwrap())), expected, "{peer:?}");
+    }
+    // As in Caddy.
+    let usual = with_wrappers("proxy_protocol\ntls", "localhost").load().expect("no errors");
+    let settings = usual.checked.global.proxy_protocol.expect("settings");
+    assert_eq!((settings.timeout, settings.fallback), (Duration::from_secs(5), HeaderPolicy::Ignore));
+    assert!(text_of(&usual.warnings).contains("believes nobody"), "{}", text_of(&usual.warnings));
+}
+
+#[test]
+fn a_header_inside_of_tls_is_not_read() {
+    let header = "proxy_protocol {\nallow 10.0.0.0/8\n}";
+    for wrappers in [header.to_owned(), format!("tls\n{header}")] {
+        let errors = with_wrappers(&wrappers, "localhost").errors();
+        assert!(errors.contains("inside of TLS") && errors.contains("behind `proxy_protocol`"), "{errors}");
+        // Nothing is encrypted there.
+        with_wrappers(&wrappers, "http://localhost").sound();
+    }
+}
+
+#[test]
+fn what_is_wrong_with_wrappers_is_said() {
+    for (lines, expected) in [
+        ("proxy_protocol 10.0.0.0/8\ntls", "takes a block"),
+        ("proxy_protocol {\nallow\n}\ntls", "`allow` has no argument"),
+        ("proxy_protocol {\nallow 10.0.0.1/8\n}\ntls", "the network itself"),
+        ("proxy_protocol {\nallow ::1 ::1\n}\ntls", "`allow` has `::1` already"),
+        ("proxy_protocol {\nfallback_policy maybe\n}\ntls", "there is no policy `maybe`"),
+        ("proxy_protocol {\nfallback_policy use\n}\ntls", "every client may say who it is"),
+        ("proxy_protocol {\ntimeout 0\n}\ntls", "from 1ms to 1m"),
+        ("proxy_protocol {\nalow ::1\n}\ntls", "`allow`"),
+        ("http_redirect\ntls", "gets 400"),
+        ("tls internal", "takes nothing after it"),
+    ] {
+        let text = match with_wrappers(lines, "localhost").load() {
+            Ok(loaded) => text_of(&loaded.warnings),
+            Err(problems) => text_of(&problems),
+        };
+        assert!(text.contains(expected), "{lines}: {text}");
+    }
 }

@@ -10,6 +10,7 @@ mod context;
 mod files;
 mod identity;
 mod on_demand;
+mod proxy_protocol;
 mod records;
 mod refusals;
 mod reload;

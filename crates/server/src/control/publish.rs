@@ -223,6 +223,7 @@ impl Configured {
             apps: self.pools.clone(),
             proxies: self.proxies.clone(),
             per_address: self.per_address(),
+            proxy_protocol: self.checked.global.proxy_protocol.clone().map(Arc::new),
             tls: self.tls_listeners(),
             protocols: self.checked.global.protocols,
         })

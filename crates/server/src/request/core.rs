@@ -225,7 +225,7 @@ pub(crate) struct Admission {
     core: Rc<Core>,
     counts_as: usize,
     /// Of its address, where that is counted.
-    _of_address: Option<Counted>,
+    of_address: Option<Counted>,
 }
 
 /// Why a connection is not let in.
@@ -240,22 +240,17 @@ pub(crate) enum NoAdmission {
 impl Admission {
     /// Counts a connection from there, or refuses it.
     pub(crate) fn take(core: &Rc<Core>, peer: Option<SocketAddr>) -> Result<Self, NoAdmission> {
+        let of_address = Self::of_address(core, peer)?;
         let shared = &core.shared;
-        let of_address = match shared.addresses.ask(&core.view().snapshot.per_address, peer) {
-            Verdict::Stays(counted) => counted,
-            Verdict::TooMany => return Err(NoAdmission::TooManyOfAddress),
-        };
         let open = &shared.connections.0;
         if open.fetch_add(1, Ordering::Relaxed) >= shared.connections_max() {
             open.fetch_sub(1, Ordering::Relaxed);
             return Err(NoAdmission::TooMany);
         }
         core.counters.connection_opened();
-        Ok(Self { core: Rc::clone(core), counts_as: 1, _of_address: of_address })
+        Ok(Self { core: Rc::clone(core), counts_as: 1, of_address })
     }
-}
 
-impl Admission {
     /// Counts the connection as so many: each of its streams takes as much memory as a connection with one request. False
     /// where the process has all that it may have.
     pub(crate) fn count_as(&mut self, connections: usize) -> bool {
@@ -269,6 +264,19 @@ impl Admission {
         }
         self.counts_as += more;
         true
+    }
+
+    /// Counts the connection for the client that it turned out to be from, or refuses it.
+    pub(crate) fn count_for(&mut self, peer: Option<SocketAddr>) -> Result<(), NoAdmission> {
+        self.of_address = Self::of_address(&self.core, peer)?;
+        Ok(())
+    }
+
+    fn of_address(core: &Core, peer: Option<SocketAddr>) -> Result<Option<Counted>, NoAdmission> {
+        match core.shared.addresses.ask(&core.view().snapshot.per_address, peer) {
+            Verdict::Stays(counted) => Ok(counted),
+            Verdict::TooMany => Err(NoAdmission::TooManyOfAddress),
+        }
     }
 }
 

@@ -11,12 +11,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use onehop_config::checked::{HeaderPolicy, ProxyProtocol};
 use onehop_message::origin::Origin;
 use onehop_workers::Worker;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::{Notify, mpsc};
 
-use super::conn::{h1, h2, handshake};
+use super::conn::{h1, h2, handshake, proxy_protocol};
 use super::core::{Admission, Core, NoAdmission};
 use crate::limits::ACCEPT_BATCH_MAX;
 use onehop_connection::limits::DEADLINE_TICK;
@@ -254,30 +255,61 @@ fn adopt(core: &Rc<Core>, open_here: &Rc<OpenHere>, number: usize, stream: StdUn
     }
 }
 
-fn spawn(core: &Rc<Core>, open_here: &Rc<OpenHere>, socket: Socket, origin: Origin) {
-    let admission = match Admission::take(core, origin.peer) {
+fn spawn(core: &Rc<Core>, open_here: &Rc<OpenHere>, socket: Socket, mut origin: Origin) {
+    let headers = headers(core, &origin);
+    // Whose connection it is, the header says.
+    let is_of_another = headers.as_ref().is_some_and(|(_, policy)| policy.believes());
+    let counted = origin.peer.filter(|_| !is_of_another);
+    let mut admission = match Admission::take(core, counted) {
         Ok(admission) => admission,
-        Err(why) => {
-            match why {
-                NoAdmission::TooMany => {
-                    core.counters.too_many_connections();
-                    core.counters.refused(onehop_message::error::HttpError::TooManyConnections);
-                    if !origin.tls {
-                        socket.send_at_once(TOO_MANY_CONNECTIONS);
-                    }
-                    socket.drop_unread();
-                }
-                // Whoever opens them without end is told nothing, and leaves nothing behind in the kernel.
-                NoAdmission::TooManyOfAddress => {
-                    core.counters.too_many_of_address();
-                    socket.reset_when_closed();
-                }
-            }
-            return;
-        }
+        Err(why) => return turn_away(core, &socket, origin.tls, why),
     };
     let open = Open::new(open_here);
     let core = Rc::clone(core);
+    let Some((settings, policy)) = headers else { return begin(core, socket, origin, admission, open) };
+    tokio::task::spawn_local(Box::pin(async move {
+        match proxy_protocol::read(&core, &socket, &settings, policy).await {
+            Ok(client) => origin.peer = client.or(origin.peer),
+            Err(refusal) => {
+                core.counters.header_refused(refusal);
+                return socket.reset_when_closed();
+            }
+        }
+        if is_of_another && let Err(why) = admission.count_for(origin.peer) {
+            return turn_away(&core, &socket, origin.tls, why);
+        }
+        begin(core, socket, origin, admission, open);
+    }));
+}
+
+/// What holds for a header of the PROXY protocol on this connection; `None` where nobody looks for one.
+fn headers(core: &Core, origin: &Origin) -> Option<(Arc<ProxyProtocol>, HeaderPolicy)> {
+    let view = core.view();
+    let settings = view.snapshot.proxy_protocol.as_ref()?;
+    let policy = settings.policy(origin.peer.map(|peer| peer.ip().to_canonical()));
+    (policy != HeaderPolicy::Skip).then(|| (Arc::clone(settings), policy))
+}
+
+fn turn_away(core: &Core, socket: &Socket, is_encrypted: bool, why: NoAdmission) {
+    match why {
+        NoAdmission::TooMany => {
+            core.counters.too_many_connections();
+            core.counters.refused(onehop_message::error::HttpError::TooManyConnections);
+            if !is_encrypted {
+                socket.send_at_once(TOO_MANY_CONNECTIONS);
+            }
+            socket.drop_unread();
+        }
+        // Whoever opens them without end is told nothing, and leaves nothing behind in the kernel.
+        NoAdmission::TooManyOfAddress => {
+            core.counters.too_many_of_address();
+            socket.reset_when_closed();
+        }
+    }
+}
+
+/// Serves a connection of which it is known whose it is.
+fn begin(core: Rc<Core>, socket: Socket, origin: Origin, admission: Admission, open: Open) {
     match socket {
         // Boxed, so that only handshakes pay for their size.
         Socket::Tcp(stream) if origin.tls => {

@@ -69,7 +69,15 @@ impl TlsClient {
     /// # Panics
     /// Where the name is neither a DNS name nor an address.
     pub fn connect(&self, address: &str, name: &str) -> Result<TlsConnection> {
-        let mut connection = self.begin(TcpStream::connect(address)?, name)?;
+        self.connect_over(TcpStream::connect(address)?, name)
+    }
+
+    /// The same over a TCP connection that is there: the caller may have sent something before.
+    ///
+    /// # Errors
+    /// Those of [`TlsClient::connect`].
+    pub fn connect_over(&self, stream: TcpStream, name: &str) -> Result<TlsConnection> {
+        let mut connection = self.begin(stream, name)?;
         while connection.session.is_handshaking() {
             connection.session.complete_io(&mut connection.socket)?;
         }

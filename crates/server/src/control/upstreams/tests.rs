@@ -46,6 +46,7 @@ fn checked(proxies: &[checked::Proxy]) -> Checked {
         connections_per_address: None,
         protocols: onehop_config::checked::Protocols::default(),
         trusted_proxies: Vec::new(),
+        proxy_protocol: None,
         limit: None,
         threads: None,
         grace_period: Duration::ZERO,

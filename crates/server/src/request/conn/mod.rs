@@ -7,3 +7,4 @@ mod exchange;
 pub(crate) mod h1;
 pub(crate) mod h2;
 pub(crate) mod handshake;
+pub(crate) mod proxy_protocol;

@@ -14,7 +14,9 @@ use std::sync::Arc;
 use onehop_certificates::keeper::OnDemand;
 use onehop_certificates::loaded::Loaded;
 use onehop_config::checked::limit::Priority;
-use onehop_config::checked::{self, Encode, FileServer, HeaderStep, RedirectKind, Spa, Template};
+use onehop_config::checked::{
+    self, Encode, FileServer, HeaderStep, ProxyProtocol, RedirectKind, Spa, Template,
+};
 use onehop_message::methods::Methods;
 use onehop_metrics::access_log::LogTarget;
 use onehop_metrics::counters::SiteCounters;
@@ -48,6 +50,8 @@ pub struct Snapshot {
     pub proxies: Vec<Arc<Proxy>>,
     /// How many connections one address may have.
     pub per_address: PerAddress,
+    /// Who may say whose a connection is, before its first request.
+    pub proxy_protocol: Option<Arc<ProxyProtocol>>,
     /// What holds for TLS on every listener.
     pub tls: TlsListeners,
     /// Which versions of HTTP are spoken.
