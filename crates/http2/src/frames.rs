@@ -16,6 +16,8 @@ pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const HEADER_BYTES: usize = 9;
 /// The flag of the last frame of a message (RFC 9113 section 6.1).
 const END_STREAM: u8 = 1;
+/// The flag of the last frame of a field block (RFC 9113 section 6.2).
+const END_HEADERS: u8 = 4;
 
 /// What a peer sends too much of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +38,12 @@ pub struct FrameCounter {
     known: usize,
     /// Bytes that are no header: the rest of the preface, or of a frame.
     skipped: usize,
+    /// What is skipped is a part of a body.
+    is_data: bool,
+    /// A field block goes on in the next frame (RFC 9113 section 6.10).
+    in_block: bool,
+    /// Frames and field blocks that have come as a whole.
+    whole: u64,
     resets: Bucket,
     settings: Bucket,
     overhead: Bucket,
@@ -51,6 +59,9 @@ impl FrameCounter {
             header: [0; HEADER_BYTES],
             known: 0,
             skipped: PREFACE.len(),
+            is_data: false,
+            in_block: false,
+            whole: 0,
             resets: Bucket::new(RESETS_BURST, RESETS_PER_SECOND, now),
             settings: Bucket::new(SETTINGS_BURST, SETTINGS_PER_SECOND, now),
             overhead: Bucket::new(OVERHEAD_BURST, OVERHEAD_PER_SECOND, now),
@@ -64,11 +75,18 @@ impl FrameCounter {
         self.flood
     }
 
+    /// The number of the frame or field block of which a part is missing. Bodies may come as slowly as their handlers allow.
+    pub fn incomplete(&self) -> Option<u64> {
+        let is_partial = self.known > 0 || self.in_block || (self.skipped > 0 && !self.is_data);
+        is_partial.then_some(self.whole)
+    }
+
     /// Counts the frames that begin in the next bytes from the peer.
     pub fn read(&mut self, mut bytes: &[u8], now: Instant) {
         while !bytes.is_empty() {
             let skipped = self.skipped.min(bytes.len());
             self.skipped -= skipped;
+            self.whole += u64::from(skipped > 0 && self.skipped == 0 && !self.in_block);
             bytes = bytes.get(skipped..).unwrap_or_default();
             let wanted = (HEADER_BYTES - self.known).min(bytes.len());
             let (next, rest) = bytes.split_at_checked(wanted).unwrap_or_default();
@@ -94,6 +112,11 @@ impl FrameCounter {
     fn count(&mut self, now: Instant) {
         let [high, middle, low, kind, flags, ..] = self.header;
         self.skipped = usize::from(high) << 16 | usize::from(middle) << 8 | usize::from(low);
+        self.is_data = kind == 0;
+        if matches!(kind, 1 | 9) {
+            self.in_block = flags & END_HEADERS == 0;
+        }
+        self.whole += u64::from(self.skipped == 0 && !self.in_block);
         let (bucket, flood) = match kind {
             // DATA: h2 bounds small frames that have a byte.
             0 if self.skipped > 0 || flags & END_STREAM != 0 => return,
@@ -210,6 +233,28 @@ mod tests {
             counter.read(&frame(8, 0, 4), now);
         }
         assert_eq!(counter.flood(), None);
+    }
+
+    #[test]
+    fn a_frame_or_a_field_block_that_is_not_whole_is_known_but_a_body_may_be() {
+        let now = Instant::now();
+        let mut counter = FrameCounter::new(now);
+        counter.read(&PREFACE[..10], now);
+        assert_eq!(counter.incomplete(), Some(0));
+        counter.read(&PREFACE[10..], now);
+        assert_eq!(counter.incomplete(), None);
+        let headers = frame(1, 0, 8);
+        for part in [&headers[..5], &headers[5..12], &headers[12..], &frame(9, 0, 3)] {
+            counter.read(part, now);
+            assert_eq!(counter.incomplete(), Some(1));
+        }
+        counter.read(&frame(9, END_HEADERS, 3), now);
+        assert_eq!(counter.incomplete(), None);
+        counter.read(&frame(0, 0, 100)[..50], now);
+        assert_eq!(counter.incomplete(), None);
+        counter.read(&frame(0, 0, 100)[50..], now);
+        counter.read(&frame(6, 0, 8)[..4], now);
+        assert_eq!(counter.incomplete(), Some(3));
     }
 
     proptest! {

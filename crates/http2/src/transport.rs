@@ -48,6 +48,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Transport<S> {
         self.0.borrow().counter.flood()
     }
 
+    /// See [`FrameCounter::incomplete`].
+    pub fn incomplete(&self) -> Option<u64> {
+        self.0.borrow().counter.incomplete()
+    }
+
     /// Calls `with` with the socket below.
     pub fn with_socket<T>(&self, with: impl FnOnce(&mut S) -> T) -> T {
         with(&mut self.0.borrow_mut().socket)

@@ -135,8 +135,16 @@ pub(crate) async fn serve(
         drop(handshake);
         shared.deadline.set(Waiting::Idle, shared.core.connection.timeouts().idle);
         let view = shared.core.view();
-        let mut driver =
-            Driver { connection, transport, shared, admission, closing: Closing::No, view, batch: 0 };
+        let mut driver = Driver {
+            connection,
+            transport,
+            shared,
+            admission,
+            closing: Closing::No,
+            incomplete: None,
+            view,
+            batch: 0,
+        };
         poll_fn(|context| driver.poll(context)).await;
         driver.linger().await;
     }
@@ -175,6 +183,8 @@ struct Driver {
     shared: Rc<Shared>,
     admission: Admission,
     closing: Closing,
+    /// The frame or field block of which a part is missing, and how long it may be.
+    incomplete: Option<(u64, Deadline)>,
     /// The snapshot that was current when it was polled last.
     view: Rc<View>,
     /// Requests accepted before others get their turn.
@@ -208,6 +218,12 @@ impl Driver {
                 Poll::Pending => break,
             }
         }
+        // What was read may have begun a frame.
+        let before = self.closing;
+        self.end_if_due(context);
+        if self.closing != before {
+            context.waker().wake_by_ref();
+        }
         // A client that takes nothing of the reason gets no more time for it.
         if self.closing == Closing::Now && self.shared.deadline.poll_over(context) {
             return Poll::Ready(());
@@ -236,9 +252,28 @@ impl Driver {
         let ends = is_over || shared.core.connection.is_stopping() || !self.is_still_right();
         if self.closing == Closing::No && ends {
             self.announce_end();
+            // It is woken for the end of this time, too.
+            let _ = self.shared.deadline.poll_over(context);
         } else if is_over {
             self.end_now(Reason::NO_ERROR);
+        } else if self.is_late(context) {
+            self.end_now(Reason::ENHANCE_YOUR_CALM);
         }
+    }
+
+    /// Whether a frame or a field block has begun too long ago, as a head of HTTP/1 may.
+    fn is_late(&mut self, context: &Context<'_>) -> bool {
+        let Some(number) = self.transport.incomplete() else {
+            self.incomplete = None;
+            return false;
+        };
+        if self.incomplete.as_ref().is_none_or(|(known, _)| *known != number) {
+            let connection = &self.shared.core.connection;
+            let deadline = connection.deadline();
+            deadline.set(Waiting::Head, connection.timeouts().head);
+            self.incomplete = Some((number, deadline));
+        }
+        self.incomplete.as_ref().is_some_and(|(_, deadline)| deadline.poll_over(context))
     }
 
     /// Ends the connection with its streams.
