@@ -4,9 +4,6 @@
 /// fewer than 100.
 pub const STREAMS_MAX: u32 = 128;
 
-/// Streams by which a connection's count is raised at a time, so that not every request writes what all cores share.
-pub const STREAMS_COUNTED: usize = 16;
-
 /// Bytes of a request's body that a client may send on a stream before the handler has read any. That much arrives in each
 /// round trip: 5 MB/s at 50 ms.
 pub const STREAM_WINDOW_BYTES: u32 = 256 * 1024;

@@ -140,6 +140,7 @@ impl Server {
         let connections = connections_fixed.unwrap_or_else(|| share.connections.min(allowed));
         warn_of_few_descriptors(limit, connections, &events);
         let shared = Shared::new(configured.snapshot(&registry), cores, connections, timeouts);
+        shared.set_connections_max(connections, share.connections);
         let shared = shared.with_certificates(certificates.chains(), certificates.challenges());
         let shared = shared_by_cores(shared, &share, &events);
 
@@ -352,7 +353,8 @@ impl Inner {
         self.supervisor.carry_out(apps);
         self.upstreams.carry_out(upstreams);
         trees.carry_out(change, &self.publisher);
-        self.shared.set_connections_max(self.connections_fixed.unwrap_or(share.connections.min(allowed)));
+        let connections = self.connections_fixed.unwrap_or(share.connections.min(allowed));
+        self.shared.set_connections_max(connections, share.connections);
         self.shared.connection.set_compressors_bytes_max(share.coders_bytes);
         for (number, socket) in opened {
             self.listen(number, socket);

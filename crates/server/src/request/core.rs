@@ -32,6 +32,10 @@ pub struct Shared {
     generation: AtomicU64,
     connections: Padded<AtomicUsize>,
     connections_max: AtomicUsize,
+    /// Streams of HTTP/2 beyond the first of each connection.
+    streams: Padded<AtomicUsize>,
+    /// Connections and such streams for which there is memory: either takes as much.
+    busy_max: AtomicUsize,
     /// Where cores ask each other for idle connections to upstreams.
     pub(crate) mailboxes: Arc<Mailboxes>,
     /// How much of bodies may be on its way on each worker connection.
@@ -58,6 +62,8 @@ impl Shared {
             generation: AtomicU64::new(1),
             connections: Padded(AtomicUsize::new(0)),
             connections_max: AtomicUsize::new(connections_max),
+            streams: Padded(AtomicUsize::new(0)),
+            busy_max: AtomicUsize::new(connections_max),
             connection: Arc::new(onehop_connection::Shared::new(cores, connections_max, timeouts)),
             mailboxes: Arc::new(Mailboxes::new(cores)),
             windows: Windows::default(),
@@ -107,8 +113,9 @@ impl Shared {
         self.connections_max.load(Ordering::Relaxed)
     }
 
-    /// From now on so many connections may be open; those that are stay.
-    pub fn set_connections_max(&self, most: usize) {
+    /// From now on so many connections may be open, and so many connections and streams together; those that are stay.
+    pub fn set_connections_max(&self, most: usize, busy_most: usize) {
+        self.busy_max.store(busy_most.max(most), Ordering::Relaxed);
         self.connections_max.store(most, Ordering::Relaxed);
         self.connection.set_connections_max(most);
     }
@@ -223,7 +230,8 @@ impl Core {
 /// One open connection; counted while it lives.
 pub(crate) struct Admission {
     core: Rc<Core>,
-    counts_as: usize,
+    /// Streams that are counted, beyond the first.
+    streams: usize,
     /// Of its address, where that is counted.
     of_address: Option<Counted>,
 }
@@ -243,26 +251,29 @@ impl Admission {
         let of_address = Self::of_address(core, peer)?;
         let shared = &core.shared;
         let open = &shared.connections.0;
-        if open.fetch_add(1, Ordering::Relaxed) >= shared.connections_max() {
+        let before = open.fetch_add(1, Ordering::Relaxed);
+        let busy = before + shared.streams.0.load(Ordering::Relaxed);
+        if before >= shared.connections_max() || busy >= shared.busy_max.load(Ordering::Relaxed) {
             open.fetch_sub(1, Ordering::Relaxed);
             return Err(NoAdmission::TooMany);
         }
         core.counters.connection_opened();
-        Ok(Self { core: Rc::clone(core), counts_as: 1, of_address })
+        Ok(Self { core: Rc::clone(core), streams: 0, of_address })
     }
 
-    /// Counts the connection as so many: each of its streams takes as much memory as a connection with one request. False
-    /// where the process has all that it may have.
-    pub(crate) fn count_as(&mut self, connections: usize) -> bool {
-        let more = connections.saturating_sub(self.counts_as);
+    /// Counts the streams of the connection: each beyond the first takes as much memory as a connection with one request.
+    /// False where there is no room for more.
+    pub(crate) fn count_streams(&mut self, streams: usize) -> bool {
+        let more = streams.saturating_sub(1).saturating_sub(self.streams);
         let shared = &self.core.shared;
-        if more > 0
-            && shared.connections.0.fetch_add(more, Ordering::Relaxed) + more > shared.connections_max()
-        {
-            shared.connections.0.fetch_sub(more, Ordering::Relaxed);
-            return false;
+        if more > 0 {
+            let busy = shared.streams.0.fetch_add(more, Ordering::Relaxed) + more + shared.open_connections();
+            if busy > shared.busy_max.load(Ordering::Relaxed) {
+                shared.streams.0.fetch_sub(more, Ordering::Relaxed);
+                return false;
+            }
         }
-        self.counts_as += more;
+        self.streams += more;
         true
     }
 
@@ -278,11 +289,19 @@ impl Admission {
             Verdict::TooMany => Err(NoAdmission::TooManyOfAddress),
         }
     }
+
+    /// Forgets the streams of a connection that has none.
+    pub(crate) fn forget_streams(&mut self) {
+        if self.streams > 0 {
+            self.core.shared.streams.0.fetch_sub(std::mem::take(&mut self.streams), Ordering::Relaxed);
+        }
+    }
 }
 
 impl Drop for Admission {
     fn drop(&mut self) {
-        self.core.shared.connections.0.fetch_sub(self.counts_as, Ordering::Relaxed);
+        self.forget_streams();
+        self.core.shared.connections.0.fetch_sub(1, Ordering::Relaxed);
         self.core.counters.connection_closed();
     }
 }

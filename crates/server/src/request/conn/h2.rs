@@ -3,7 +3,7 @@
 //! One task drives the connection: it moves frames, accepts requests and writes what was gathered. A request that waits for
 //! nothing is served there; one that waits gets a task. Idle it holds h2's tables and buffers, some 20 KiB.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::rc::Rc;
@@ -45,6 +45,7 @@ struct Shared {
     core: Rc<Core>,
     origin: Origin,
     outgoing: Rc<Outgoing>,
+    admission: RefCell<Admission>,
     /// Streams that are served.
     open: Cell<usize>,
     /// The connection ends now, whatever its streams do.
@@ -88,6 +89,9 @@ impl Drop for Open {
             shared.windows.set(shared.windows.get() - bounds::STREAM_WINDOW_BYTES);
         }
         shared.open.set(shared.open.get() - 1);
+        if shared.open.get() == 0 {
+            shared.admission.borrow_mut().forget_streams();
+        }
         if shared.open.get() == 0 && !shared.is_ending.get() {
             shared.deadline.set(Waiting::Idle, shared.core.connection.timeouts().idle);
         }
@@ -114,6 +118,7 @@ pub(crate) async fn serve(
         core,
         origin,
         outgoing: Rc::default(),
+        admission: RefCell::new(admission),
         open: Cell::new(0),
         is_ending: Cell::new(false),
         windows: Cell::new(0),
@@ -135,16 +140,8 @@ pub(crate) async fn serve(
         drop(handshake);
         shared.deadline.set(Waiting::Idle, shared.core.connection.timeouts().idle);
         let view = shared.core.view();
-        let mut driver = Driver {
-            connection,
-            transport,
-            shared,
-            admission,
-            closing: Closing::No,
-            incomplete: None,
-            view,
-            batch: 0,
-        };
+        let mut driver =
+            Driver { connection, transport, shared, closing: Closing::No, incomplete: None, view, batch: 0 };
         poll_fn(|context| driver.poll(context)).await;
         driver.linger().await;
     }
@@ -181,7 +178,6 @@ struct Driver {
     connection: server::Connection<Transport<Socket>, Piece>,
     transport: Transport<Socket>,
     shared: Rc<Shared>,
-    admission: Admission,
     closing: Closing,
     /// The frame or field block of which a part is missing, and how long it may be.
     incomplete: Option<(u64, Deadline)>,
@@ -348,10 +344,9 @@ impl Driver {
 
     /// Serves a request here as far as it does not wait.
     fn accept(&mut self, (request, mut response): Accepted, context: &mut Context<'_>) {
-        let open = self.shared.open.get() + 1;
-        // One stream is what its connection counts as anyway.
-        let counted = if open > 1 { open.next_multiple_of(bounds::STREAMS_COUNTED) } else { 1 };
-        if !self.admission.count_as(counted) {
+        // Doubled each time, so that not every request writes what all cores share.
+        let counted = (self.shared.open.get() + 1).next_power_of_two();
+        if !self.shared.admission.borrow_mut().count_streams(counted) {
             return response.send_reset(Reason::REFUSED_STREAM);
         }
         let has_body = !request.body().is_end_stream();
