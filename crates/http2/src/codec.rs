@@ -119,7 +119,7 @@ impl StreamCodec {
         if self.writer != Writer::Waiting {
             return self.stream.reset(Reason::INTERNAL_ERROR);
         }
-        if self.is_upgrade {
+        if self.is_upgrade && matches!(answer.status, 101 | 200..300) {
             return self.write_upgrade_head(answer);
         }
         let is_bodiless = self.is_head || matches!(answer.status, 100..200 | 204 | 304);
@@ -143,11 +143,7 @@ impl StreamCodec {
 
     /// RFC 8441 section 5: 200 stands for 101. A success of another kind would open a tunnel that nobody serves.
     fn write_upgrade_head(&mut self, answer: AnswerHead<'_>) {
-        let (status, length) = match answer.status {
-            101 => (200, None),
-            200..300 => (501, Some(0)),
-            status => (status, Some(0)),
-        };
+        let (status, length) = if answer.status == 101 { (200, None) } else { (501, Some(0)) };
         let mut head = head::response(status, answer.date, answer.fields, None);
         head.headers_mut().remove("sec-websocket-accept");
         self.writer = if length.is_none() { Writer::Unknown } else { Writer::Nothing };
