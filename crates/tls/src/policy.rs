@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use onehop_config::checked::tls::{TlsPolicy, TlsVersion};
+use onehop_config::checked::tls::{ClientAuthMode, TlsPolicy, TlsVersion};
 use rustls::compress::CompressionCache;
 use rustls::crypto::CryptoProvider;
 use rustls::crypto::aws_lc_rs::{Ticketer, default_provider};
@@ -25,8 +25,8 @@ const PROTOCOLS: [&str; 2] = ["h2", "http/1.1"];
 pub struct Policy {
     /// From 1; 0 is a connection without TLS.
     pub number: u32,
-    /// A client's certificate is verified before its handshake ends.
-    pub verifies_clients: bool,
+    /// What is wanted of clients; without it everybody is let in.
+    pub client_auth: Option<ClientAuthMode>,
     template: Arc<ServerConfig>,
 }
 
@@ -68,8 +68,8 @@ impl Tickets {
         let audience = settings.client_auth.clone().zip(trusted.clone());
         let template = template(settings, trusted.as_ref(), self.ticketer(audience)?)?;
         self.numbers = self.numbers.saturating_add(1);
-        let verifies_clients = settings.client_auth.as_ref().is_some_and(|auth| auth.mode.verifies());
-        let policy = Policy { number: self.numbers, verifies_clients, template: Arc::new(template) };
+        let client_auth = settings.client_auth.as_ref().map(|auth| auth.mode);
+        let policy = Policy { number: self.numbers, client_auth, template: Arc::new(template) };
         self.known.push((settings.clone(), trusted, policy.clone()));
         Ok(policy)
     }

@@ -1,5 +1,6 @@
 //! What a handshake has negotiated, for requests to see.
 
+use onehop_config::checked::tls::ClientAuthMode;
 use onehop_message::tls_session::TlsSession;
 use rustls::{HandshakeKind, ProtocolVersion, ServerConnection};
 
@@ -13,6 +14,7 @@ impl Policy {
         let protocol = connection.alpn_protocol().unwrap_or_default();
         // Of a resumed session it is the one that was shown with the first handshake.
         let client = connection.peer_certificates().and_then(<[_]>::first);
+        let is_verified = self.client_auth.is_some_and(ClientAuthMode::verifies);
         TlsSession {
             version: match connection.protocol_version() {
                 Some(ProtocolVersion::TLSv1_3) => "tls1.3",
@@ -24,7 +26,7 @@ impl Policy {
             is_resumed: connection.handshake_kind() == Some(HandshakeKind::Resumed),
             protocol: String::from_utf8_lossy(protocol).into_owned(),
             server_name: connection.server_name().unwrap_or_default().to_owned(),
-            client: client.map(|certificate| client_certificate::read(certificate, self.verifies_clients)),
+            client: client.map(|certificate| client_certificate::read(certificate, is_verified)),
         }
     }
 }

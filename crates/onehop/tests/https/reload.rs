@@ -5,18 +5,30 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use onehop_testkit::tls::{Authority, Offer, TlsClient};
 use onehop_testkit::{Folder, wait_for};
 
-use crate::subject::{Subject, get};
+use crate::subject::{Subject, get, onehopfile};
 
 const NAME: &str = "changing.example.test";
 
+/// A site with a certificate from files: its second name and what it negotiates are another one in each round.
+fn site_of(round: usize) -> String {
+    let policy = ["", "protocols tls1.3", "curves x25519 secp256r1"];
+    let policy = policy[round % policy.len()];
+    format!(
+        "https://{NAME}:0, https://{}:0 {{\n\tbind 127.0.0.1\n\ttls site.crt site.key {{\n\t\t{policy}\n\t}}\n\trespond hello\n}}\n",
+        name_of(round)
+    )
+}
+
+fn name_of(round: usize) -> String {
+    format!("round-{round}.example.test")
+}
+
 #[test]
-fn reloads_that_change_the_certificate_fail_no_handshake_and_no_request() {
+fn reloads_that_change_certificates_names_and_policies_fail_no_handshake_and_no_request() {
     let authority = Authority::new("changing");
     let folder = Folder::new();
-    authority.issue(&[NAME]).write(folder.path(), "site");
-    let site =
-        format!("https://{NAME}:0 {{\n\tbind 127.0.0.1\n\ttls site.crt site.key\n\trespond hello\n}}\n");
-    let subject = Subject::start_in(folder, "\tthreads 2", &site);
+    authority.issue(&[NAME, &name_of(0)]).write(folder.path(), "site");
+    let subject = Subject::start_in(folder, "\tthreads 2", &site_of(0));
     let offer = Offer::trusting(std::slice::from_ref(&authority.root));
     let (is_over, answered) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
@@ -43,13 +55,18 @@ fn reloads_that_change_the_certificate_fail_no_handshake_and_no_request() {
             });
         }
         let changed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            for round in 0..20 {
-                let identity = authority.issue(&[NAME]);
+            for round in 1..=20 {
+                let identity = authority.issue(&[NAME, &name_of(round)]);
                 identity.write(subject.folder.path(), "site");
+                let text = onehopfile(subject.folder.path(), "\tthreads 2", &site_of(round));
+                subject.folder.write("Onehopfile", text);
                 subject.reload();
-                let connection =
-                    TlsClient::new(offer.clone()).connect(subject.address(), NAME).expect("a connection");
-                assert!(connection.chain() == identity.chain, "an old certificate after reload {round}");
+                let client = TlsClient::new(offer.clone());
+                for name in [NAME, &name_of(round)] {
+                    let connection = client.connect(subject.address(), name).expect("a connection");
+                    assert!(connection.chain() == identity.chain, "an old certificate after reload {round}");
+                }
+                assert!(client.connect(subject.address(), &name_of(round - 1)).is_err(), "an old name");
                 let before = answered.load(Ordering::Relaxed);
                 wait_for("requests", || (answered.load(Ordering::Relaxed) > before).then_some(()));
             }
@@ -59,7 +76,8 @@ fn reloads_that_change_the_certificate_fail_no_handshake_and_no_request() {
             std::panic::resume_unwind(panic);
         }
     });
-    for (cause, count) in [("no_certificate", 0), ("protocol", 0), ("client_gone", 0), ("incompatible", 0)] {
+    // The names that are gone.
+    for (cause, count) in [("no_certificate", 20), ("protocol", 0), ("client_gone", 0), ("incompatible", 0)] {
         subject.wait_for_failures(cause, count);
     }
 }

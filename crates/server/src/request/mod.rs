@@ -115,13 +115,24 @@ pub(crate) fn find_site<'a>(
     // site lets in.
     // Nor may one be that came before a reload encrypted the listener.
     let is_encrypted = snapshot.tls.is_encrypted(origin.listener);
-    let negotiated = |(_, site): &(usize, &Site)| {
-        origin.tls == is_encrypted && (!is_encrypted || site.policy_number() == origin.policy)
+    let negotiated = |(number, site): &(usize, &Site)| {
+        origin.tls == is_encrypted
+            && (!is_encrypted
+                || site.policy_number() == origin.policy
+                || is_from_before(snapshot, origin, *number, site))
     };
     found.filter(negotiated).ok_or_else(|| {
         error_response::fill(HttpError::UnknownHost, response);
         Served::before_a_site(HttpError::UnknownHost)
     })
+}
+
+/// Whether a connection was negotiated for this very site, whose settings a reload has changed since. Where the site lets in
+/// everybody, that is no reason to end it.
+fn is_from_before(snapshot: &Snapshot, origin: &Origin, number: usize, site: &Site) -> bool {
+    let name = origin.session.as_ref().map(|session| session.server_name.as_bytes());
+    let is_open = site.tls.as_ref().is_some_and(|tls| tls.policy.client_auth.is_none());
+    is_open && name.is_some_and(|name| snapshot.site_number(origin.listener, Some(name)) == Some(number))
 }
 
 /// A request on its way through the routes of its site.
