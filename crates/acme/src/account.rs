@@ -10,6 +10,7 @@ use crate::client::Client;
 use crate::explain::{explain, failed};
 use crate::nonce::with_nonces;
 use crate::settings::{AccountStore, ExternalAccount, Settings};
+use crate::zerossl::key_for;
 
 /// Issuers show keys with and without padding.
 const BASE64_URL: GeneralPurpose = GeneralPurpose::new(
@@ -49,7 +50,14 @@ pub(crate) async fn create(
         terms_of_service_agreed: settings.accept_terms,
         only_return_existing: false,
     };
-    let external = settings.external_account.as_ref().map(external_key).transpose().map_err(failed)?;
+    let external = match (&settings.external_account, &settings.external_account_from, &settings.email) {
+        (Some(account), _, _) => Some(external_key(account).map_err(failed)?),
+        (None, Some(url), Some(email)) => {
+            let account = key_for(client, url, email).await.map_err(failed)?;
+            Some(external_key(&account).map_err(failed)?)
+        }
+        _ => None,
+    };
     let builder = || Account::builder_with_http(Box::new(client.clone()));
     let created =
         with_nonces!(builder().create(&wanted, settings.directory.clone(), external.as_ref()).await);

@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::net::IpAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -32,6 +33,8 @@ pub struct AcmeIssuer {
     client: Result<Client, String>,
     /// Held while the account is looked up, so that orders at the same time do not each create one.
     account: Mutex<()>,
+    /// DNS records of orders that are under way.
+    records: std::sync::Mutex<Vec<Challenge>>,
 }
 
 /// The account and the client of one operation.
@@ -70,7 +73,15 @@ impl AcmeIssuer {
             false => Err(format!("{directory} is no URL of an ACME directory: it starts with https://")),
         };
         let folder = folder(directory);
-        Self { settings, folder, store, challenges, client, account: Mutex::new(()) }
+        Self {
+            settings,
+            folder,
+            store,
+            challenges,
+            client,
+            account: Mutex::new(()),
+            records: std::sync::Mutex::default(),
+        }
     }
 
     /// Revokes a certificate that this account ordered. One that is revoked already is no error.
@@ -98,9 +109,11 @@ impl AcmeIssuer {
         let mut kinds = self.settings.challenges.clone();
         kinds.retain(|kind| kind.can_prove(&wanted.name));
         if kinds.is_empty() {
+            let reasons: String =
+                self.settings.not_tried.iter().map(|reason| format!("; {reason}")).collect();
             return Err(failed(format!(
                 "none of the configured challenges can prove {}: wildcards take dns-01, and IP addresses http-01 or \
-                 tls-alpn-01",
+                 tls-alpn-01{reasons}",
                 wanted.name
             )));
         }
@@ -205,6 +218,9 @@ impl AcmeIssuer {
             let challenge = challenge.map_err(|cause| Failure { kind: tried, error: failed(cause) })?;
             // Noted first: what was half presented is removed, too.
             presented.push(challenge.clone());
+            if matches!(challenge, Challenge::Dns01 { .. }) {
+                self.records().push(challenge.clone());
+            }
             let shown = self.challenges.present(&challenge).await;
             shown.map_err(|cause| {
                 let message = format!("the {kind} challenge for {name} cannot be presented: {cause}");
@@ -252,6 +268,10 @@ impl AcmeIssuer {
         Ok(Session { account, client })
     }
 
+    fn records(&self) -> std::sync::MutexGuard<'_, Vec<Challenge>> {
+        self.records.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
     fn client(&self) -> Result<Client, IssueError> {
         match &self.client {
             Ok(client) => Ok(client.for_another_order()),
@@ -292,6 +312,7 @@ impl Issuer for AcmeIssuer {
             for challenge in &traces.presented {
                 // A removal that fails leaves what no later order uses: each has its own token.
                 let _ = timeout(REMOVAL_TIMEOUT, self.challenges.remove(challenge)).await;
+                self.records().retain(|other| !is_same_record(other, challenge));
             }
             if let Err(error) = &mut outcome {
                 traces.failures.push(std::mem::take(&mut error.message));
@@ -299,6 +320,16 @@ impl Issuer for AcmeIssuer {
                     format!("no certificate for {}: {}", order.name, traces.failures.join("; then "));
             }
             outcome
+        })
+    }
+
+    fn remove_leftovers<'a>(&'a self) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+        Box::pin(async {
+            // One after the other: a name server gets no more at a time than from an order.
+            let records = std::mem::take(&mut *self.records());
+            for record in &records {
+                self.challenges.remove(record).await;
+            }
         })
     }
 
@@ -318,6 +349,13 @@ impl Issuer for AcmeIssuer {
             // RFC 9773 section 4.2: without a duration it is as if there were none.
             Ok((from < until).then_some(RenewalWindow { from, until, look_again_in }))
         }))
+    }
+}
+
+fn is_same_record(one: &Challenge, other: &Challenge) -> bool {
+    match (one, other) {
+        (Challenge::Dns01 { value, .. }, Challenge::Dns01 { value: other, .. }) => value == other,
+        _ => false,
     }
 }
 

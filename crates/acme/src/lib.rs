@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod account;
+mod caddy_account;
 mod certificate;
 mod challenge;
 mod client;
@@ -21,6 +22,8 @@ mod permission;
 mod settings;
 mod zerossl;
 
+pub use caddy_account::credentials_from_caddy;
+pub use challenge::dns::Propagation;
 pub use challenge::exec::ExecHook;
 pub use challenge::memory::MemoryChallenges;
 pub use challenge::rfc2136::Rfc2136;
@@ -29,4 +32,4 @@ pub use instant_acme::RevocationReason;
 pub use issuer::{AcmeIssuer, folder};
 pub use permission::AskUrl;
 pub use settings::{AccountStore, ExternalAccount, Settings};
-pub use zerossl::zerossl_eab;
+pub use zerossl::{DIRECTORY as ZEROSSL, KEYS as ZEROSSL_KEYS};

@@ -28,6 +28,8 @@ pub const CHALLENGE_AGE_MAX: Duration = Duration::from_secs(60 * 60);
 pub const OUTPUT_BYTES_MAX: u64 = 2048;
 /// One exchange with a DNS server. It answers from memory.
 pub const DNS_TIMEOUT: Duration = Duration::from_secs(15);
+/// The pause between two looks of one resolver for a record.
+pub const PROPAGATION_LOOK: Duration = Duration::from_millis(500);
 /// How long resolvers may keep a challenge's TXT record, in seconds; a later challenge has another value.
 pub const DNS_RECORD_SECONDS: u32 = 60;
 /// The difference between the clocks of client and DNS server that a signature allows, in seconds (RFC 8945

@@ -18,12 +18,16 @@ pub struct Settings {
     pub email: Option<String>,
     /// The customer account that the ACME account belongs to, where the issuer wants one.
     pub external_account: Option<ExternalAccount>,
+    /// The URL that makes such a customer account from the email address, where none is there: ZeroSSL's.
+    pub external_account_from: Option<String>,
     /// The profile of the certificates (`shortlived`), from those that the directory lists.
     pub profile: Option<String>,
     /// The operator agrees to the issuer's terms of service. Most issuers make no account without.
     pub accept_terms: bool,
     /// The kinds of challenges that can be answered, in order of preference. The next one is tried when one fails.
     pub challenges: Vec<ChallengeKind>,
+    /// Why other kinds are not tried, for a person.
+    pub not_tried: Vec<String>,
     /// How long one order may take, with all kinds of challenges that are tried.
     pub deadline: Duration,
 }

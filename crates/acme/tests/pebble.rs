@@ -13,6 +13,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use onehop_acme::ChallengeKind::{Dns01, Http01, TlsAlpn01};
 use onehop_acme::{AcmeIssuer, RevocationReason};
 use onehop_certificates::issuer::{CertificateOrder, Issuer, KeyType, Pem};
+use onehop_testkit::pebble::EXTERNAL_KEY;
+use onehop_testkit::upstream::{AUTHORITY_PEM, Upstream, tls_settings};
+
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 
@@ -181,6 +184,27 @@ async fn an_account_that_needs_a_key_is_created_with_it() {
     settings.external_account = Some(Pebble::external_account());
     let issuer = AcmeIssuer::new(settings, Arc::new(MemoryStore::default()), Arc::new(pebble.solvers()));
     issuer.issue(&order("example.com")).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_key_for_the_account_is_made_from_the_email_address() {
+    let options = Options { wants_external_account: true, ..Options::default() };
+    let Some(pebble) = Pebble::start(options).await else { return };
+    // As ZeroSSL does it.
+    let keys = Upstream::start_tls(tls_settings(), |connection| {
+        let request = connection.request().expect("a request");
+        assert_eq!(request.body, b"email=operator%40example.com");
+        let body = format!(r#"{{"success": true, "eab_kid": "kid", "eab_hmac_key": "{EXTERNAL_KEY}"}}"#);
+        connection.send(format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len()));
+    });
+    let mut settings = pebble.settings(&[Http01]);
+    settings.trusted_roots.push(CertificateDer::from_pem_slice(AUTHORITY_PEM.as_bytes()).unwrap());
+    settings.external_account_from = Some(format!("https://{}/acme/eab-credentials-email", keys.address()));
+    let issuer = AcmeIssuer::new(settings, Arc::new(MemoryStore::default()), Arc::new(pebble.solvers()));
+    for name in ["a.example.com", "b.example.com"] {
+        issuer.issue(&order(name)).await.unwrap();
+    }
+    assert_eq!(keys.requests(), 1, "an account has one key");
 }
 
 #[tokio::test]

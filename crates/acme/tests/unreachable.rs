@@ -26,9 +26,11 @@ async fn error_of(directory: &str, deadline: Duration) -> String {
         trusted_roots: vec![],
         email: None,
         external_account: None,
+        external_account_from: None,
         profile: None,
         accept_terms: true,
         challenges: vec![ChallengeKind::Http01],
+        not_tried: Vec::new(),
         deadline,
     };
     let issuer = AcmeIssuer::new(settings, Arc::new(NoStore), Arc::new(MemoryChallenges::default()));

@@ -2,13 +2,18 @@
 //! `pebble` and `pebble-challtestsrv`; without it each test says that it is skipped.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::fs;
+use std::net::{SocketAddr, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
 use std::time::Duration;
 
 use onehop_testkit::pebble::{Options, Pebble};
 use onehop_testkit::tls::{Authority, CertificateDer, KeyKind, Offer, TlsClient, Validity, certificates_in};
 use onehop_testkit::upstream::Upstream;
 use onehop_testkit::{Folder, Onehop, Program, free_address, wait_at_most};
+use rustix::process::Signal;
 
 /// Orders take several round trips and a validation, on a machine that may be busy.
 const ORDER_TIME: Duration = Duration::from_secs(60);
@@ -44,6 +49,13 @@ impl Deployment {
             let _ = writeln!(text, "{name} {{\n\tbind 127.0.0.1\n\trespond hello\n}}");
         }
         self.folder.write("Onehopfile", text);
+    }
+
+    /// Adds directives to every site.
+    fn add(&self, directives: &str) {
+        let file = self.folder.join("Onehopfile");
+        let text = fs::read_to_string(&file).expect("the Onehopfile");
+        fs::write(file, text.replace("\trespond", &format!("\t{directives}\n\trespond"))).expect("written");
     }
 
     fn start(&self) -> Onehop {
@@ -132,8 +144,7 @@ fn a_certificate_on_demand_is_there_for_the_first_request() {
         &["https://"],
         &format!("\ton_demand_tls {{\n\t\tpermission http http://{}\n\t}}", ask.address()),
     );
-    let text = std::fs::read_to_string(deployment.folder.join("Onehopfile")).expect("the Onehopfile");
-    deployment.folder.write("Onehopfile", text.replace("respond", "tls {\n\t\ton_demand\n\t}\n\trespond"));
+    deployment.add("tls {\n\t\ton_demand\n\t}");
     let _onehop = deployment.start();
     // It knows the issuer only afterwards; the server does not mind.
     let client = TlsClient::new(Offer::trusting(std::slice::from_ref(&deployment.pebble.root)));
@@ -202,4 +213,160 @@ fn a_name_that_fails_keeps_no_other_from_being_served() {
     });
     assert_eq!(event["name"], "www.blocked.example");
     assert!(event["reason"].as_str().expect("text").contains("This issuer does not issue"), "{event}");
+}
+
+#[test]
+fn a_challenge_is_not_tried_where_nothing_listens_for_it() {
+    let Some(deployment) = Deployment::new(Options::default()) else { return };
+    deployment.write(&[NAME], "\tauto_https disable_redirects");
+    let onehop = deployment.start();
+    deployment.wait_for_chain(NAME);
+    assert_eq!(deployment.orders(), 1, "http-01 failed first: {}", deployment.pebble.log());
+    drop(onehop);
+
+    let Some(deployment) = Deployment::new(Options::default()) else { return };
+    let elsewhere = format!("{NAME}:{}", free_address().port());
+    deployment.write(&[&elsewhere], "\tauto_https disable_redirects");
+    let onehop = deployment.start();
+    let event = onehop.process.wait_for_event("certificate_failed");
+    let reason = event["reason"].as_str().expect("text");
+    assert!(
+        reason.contains(&format!("for http-01 a site has to listen on port {}", deployment.http)),
+        "{reason}"
+    );
+    assert!(
+        reason.contains(&format!("for tls-alpn-01 a site has to listen on port {}", deployment.https)),
+        "{reason}"
+    );
+    assert_eq!(deployment.orders(), 0);
+}
+
+#[test]
+fn an_account_of_caddys_is_used() {
+    let Some(deployment) = Deployment::new(Options::default()) else { return };
+    deployment.write(&[NAME], "\temail me@a.example");
+    let onehop = deployment.start();
+    deployment.wait_for_chain(NAME);
+    drop(onehop);
+    // The same account as Caddy would keep it; everything else is gone.
+    let folder = deployment.folder.join("data/tls/acme");
+    let issuer = fs::read_dir(&folder).expect("accounts").next().expect("one").expect("one").path();
+    let user = issuer.join("users/me@a.example");
+    let ours = fs::read_to_string(user.join("credentials.json")).expect("an account");
+    let ours: serde_json::Value = serde_json::from_str(&ours).expect("JSON");
+    let key = ours["key_pkcs8"].as_str().expect("a key").replace('-', "+").replace('_', "/");
+    let padding = "=".repeat(key.len().wrapping_neg() % 4);
+    fs::write(
+        user.join("me.key"),
+        format!("-----BEGIN PRIVATE KEY-----\n{key}{padding}\n-----END PRIVATE KEY-----\n"),
+    )
+    .expect("written");
+    fs::write(user.join("me.json"), format!("{{\"location\": {}}}", ours["id"])).expect("written");
+    fs::remove_file(user.join("credentials.json")).expect("removed");
+    fs::remove_dir_all(deployment.folder.join("data/tls/certificates")).expect("removed");
+
+    let _onehop = deployment.start();
+    deployment.wait_for_chain(NAME);
+    assert_eq!(deployment.orders(), 2);
+    let log = deployment.pebble.log();
+    assert!(!log.contains("There are now 2 accounts"), "{log}");
+}
+
+#[test]
+fn a_dns_record_goes_when_the_server_ends_during_an_order() {
+    let Some(deployment) = Deployment::new(Options::default()) else { return };
+    let (hook, calls) = (deployment.folder.join("hook"), deployment.folder.join("calls"));
+    deployment.folder.write("hook", format!("#!/bin/sh\necho \"$1 $2\" >> {}\n", calls.display()));
+    fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).expect("permissions");
+    deployment.write(&[NAME], "");
+    deployment.add(&format!("tls {{\n\t\tdns exec {}\n\t\tpropagation_delay 10m\n\t}}", hook.display()));
+    let mut onehop = deployment.start();
+    let called = || fs::read_to_string(&calls).unwrap_or_default();
+    let record = format!("_acme-challenge.{NAME}\n");
+    wait_at_most(ORDER_TIME, "a record", || (called() == format!("present {record}")).then_some(()));
+    onehop.process.signal(Signal::TERM);
+    assert!(onehop.process.wait().is_some());
+    assert_eq!(called(), format!("present {record}remove {record}"));
+}
+
+const KEY: &str = "c2VjcmV0IG9mIHRoZSB0ZXN0cyBhbG9uZSwgMzIgYnl0ZXM=";
+
+/// BIND with the zone `example.com`, which [`KEY`] may update. Ends with the value.
+struct Named {
+    address: SocketAddr,
+    folder: Folder,
+    process: Child,
+}
+
+impl Named {
+    /// `None` where it is not installed.
+    fn start() -> Option<Named> {
+        let program = ["/usr/sbin/named", "/usr/bin/named"].into_iter().find(|path| Path::new(path).exists());
+        let Some(program) = program else {
+            // The test harness hides what `println!` writes in a test that passes.
+            let _ = std::io::Write::write_all(&mut std::io::stderr(), b"skipped: there is no named\n");
+            return None;
+        };
+        let (folder, address) = (Folder::new(), free_address());
+        let (path, port) = (folder.path().display(), address.port());
+        folder.write(
+            "zone",
+            "$TTL 60\n@ IN SOA ns root 1 60 60 60 60\n@ IN NS ns\nns IN A 127.0.0.1\n* IN A 127.0.0.1\n",
+        );
+        let settings = format!(
+            "options {{ directory \"{path}\"; listen-on port {port} {{ 127.0.0.1; }}; listen-on-v6 {{ none; }};\n\
+             pid-file none; session-keyfile \"{path}/session\"; recursion no; dnssec-validation no; }};\n\
+             controls {{ }};\n\
+             key \"acme\" {{ algorithm hmac-sha256; secret \"{KEY}\"; }};\n\
+             zone \"example.com\" {{ type primary; file \"{path}/zone\"; allow-update {{ key \"acme\"; }}; }};\n"
+        );
+        folder.write("named.conf", settings);
+        let log = fs::File::create(folder.join("log")).expect("a log");
+        let mut command = Command::new(program);
+        command.arg("-g").arg("-c").arg(folder.join("named.conf")).stderr(log);
+        let mut named = Named { address, process: command.spawn().expect("named"), folder };
+        wait_at_most(ORDER_TIME, "named to listen", || {
+            let ended = named.process.try_wait().expect("a child");
+            assert!(ended.is_none(), "{}", named.log());
+            TcpStream::connect(address).ok()
+        });
+        Some(named)
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(self.folder.join("log")).unwrap_or_default()
+    }
+}
+
+impl Drop for Named {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+#[test]
+fn a_wildcard_is_proved_by_updates_of_its_zone() {
+    let Some(named) = Named::start() else { return };
+    let options = Options { dns_server: Some(named.address), ..Options::default() };
+    let Some(deployment) = Deployment::new(options) else { return };
+    deployment.write(&["*.example.com"], "");
+    deployment.add(&format!(
+        "tls {{\n\t\tdns rfc2136 {{\n\t\t\tkey_name acme\n\t\t\tkey {KEY}\n\t\t\tserver {0}\n\t\t}}\n\t\tresolvers {0}\n\t}}",
+        named.address
+    ));
+    let onehop = deployment.start();
+    let obtained = wait_at_most(ORDER_TIME, "a certificate", || {
+        let failed = onehop.process.events().into_iter().find(|event| event["event"] == "certificate_failed");
+        assert!(failed.is_none(), "{failed:?}\n{}", named.log());
+        onehop.process.events().into_iter().find(|event| event["event"] == "certificate_obtained")
+    });
+    assert_eq!(obtained["name"], "*.example.com");
+    let stored = certificates_in(&deployment.stored("wildcard_.example.com", "crt").expect("stored"));
+    let client = TlsClient::new(Offer::trusting(&stored[stored.len() - 1..]));
+    let address = format!("127.0.0.1:{}", deployment.https);
+    assert!(client.connect(&address, "any.example.com").expect("a connection").chain() == stored);
+    let log = named.log();
+    assert!(log.contains("adding an RR at '_acme-challenge.example.com' TXT"), "{log}");
+    assert!(log.contains("deleting an RR at _acme-challenge.example.com TXT"), "{log}");
 }

@@ -34,6 +34,9 @@ pub const DNS_HOOK_DEADLINE: Duration = Duration::from_secs(120);
 /// itself; a fixed time needs no resolver of ours.
 pub const DNS_PROPAGATION_DELAY: Duration = Duration::from_secs(10);
 
+/// How long resolvers are asked for a new record, where some are named: Caddy's default.
+pub const DNS_PROPAGATION_TIMEOUT: Duration = Duration::from_secs(120);
+
 /// Bytes of a request's line and header fields together; beyond it 431. nginx allows 8 + 4 × 8 KiB.
 pub const HEAD_BYTES_MAX: usize = 32 * 1024;
 

@@ -32,6 +32,8 @@ pub struct Options {
     pub wants_external_account: bool,
     /// The share of nonces that are refused, in percent.
     pub nonces_rejected: Option<&'static str>,
+    /// The DNS server that names are looked up at, in place of one that knows every name.
+    pub dns_server: Option<SocketAddr>,
     /// Seconds that validation waits before it looks, so that an order takes a while.
     pub validation_seconds: Option<&'static str>,
 }
@@ -139,7 +141,7 @@ impl Pebble {
     fn start_acme(&self) -> Child {
         let mut command = Command::new(self.programs.join("pebble"));
         command.arg("-config").arg(self.folder.join("config.json"));
-        command.args(["-dnsserver", &self.dns.to_string()]);
+        command.args(["-dnsserver", &self.options.dns_server.unwrap_or(self.dns).to_string()]);
         command.env("PEBBLE_AUTHZREUSE", "0");
         command.env("PEBBLE_WFE_NONCEREJECT", self.options.nonces_rejected.unwrap_or("0"));
         match self.options.validation_seconds {

@@ -1,5 +1,6 @@
 //! Challenges (RFC 8555 section 8): what the issuer wants to see, and what shows it.
 
+pub(crate) mod dns;
 pub(crate) mod exec;
 pub(crate) mod memory;
 pub(crate) mod rfc2136;
@@ -9,7 +10,6 @@ use std::future::Future;
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use instant_acme::{ChallengeType, KeyAuthorization};
 use rcgen::{CertificateParams, CustomExtension, KeyPair};
@@ -17,6 +17,7 @@ use rustls::crypto::aws_lc_rs::sign::any_supported_type;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::sign::CertifiedKey;
 
+use self::dns::Propagation;
 use self::memory::MemoryChallenges;
 
 /// A way to prove that a name is ours.
@@ -80,8 +81,10 @@ pub struct Solvers {
     pub memory: Arc<MemoryChallenges>,
     /// Answers DNS-01.
     pub dns: Option<Arc<dyn Challenges>>,
-    /// How long the zone's servers may take to learn of a change; the issuer is asked to look after that.
-    pub dns_propagation_delay: Duration,
+    /// When the zone's servers have learned of a change.
+    pub propagation: Propagation,
+    /// The record's name in place of its own one, which is an alias of this (CNAME).
+    pub dns_name: Option<String>,
 }
 
 impl fmt::Display for ChallengeKind {
@@ -138,13 +141,21 @@ impl Challenge {
     }
 }
 
+impl Solvers {
+    /// The record that is set for a challenge.
+    fn record(&self, name: &str, value: &str) -> Challenge {
+        let name = self.dns_name.as_deref().unwrap_or(name).to_owned();
+        Challenge::Dns01 { name, value: value.to_owned() }
+    }
+}
+
 impl Challenges for Solvers {
     fn present<'a>(&'a self, challenge: &'a Challenge) -> Answering<'a, Result<(), String>> {
         match (challenge, &self.dns) {
-            (Challenge::Dns01 { .. }, Some(dns)) => Box::pin(async {
-                dns.present(challenge).await?;
-                tokio::time::sleep(self.dns_propagation_delay).await;
-                Ok(())
+            (Challenge::Dns01 { name, value }, Some(dns)) => Box::pin(async move {
+                let challenge = self.record(name, value);
+                dns.present(&challenge).await?;
+                self.propagation.wait(name, value).await
             }),
             _ => self.memory.present(challenge),
         }
@@ -152,7 +163,10 @@ impl Challenges for Solvers {
 
     fn remove<'a>(&'a self, challenge: &'a Challenge) -> Answering<'a, ()> {
         match (challenge, &self.dns) {
-            (Challenge::Dns01 { .. }, Some(dns)) => dns.remove(challenge),
+            (Challenge::Dns01 { name, value }, Some(dns)) => Box::pin(async move {
+                let challenge = self.record(name, value);
+                dns.remove(&challenge).await;
+            }),
             _ => self.memory.remove(challenge),
         }
     }

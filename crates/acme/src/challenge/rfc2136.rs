@@ -1,7 +1,6 @@
 //! DNS-01 by a dynamic update of the zone (RFC 2136), signed with a shared key (TSIG, RFC 8945).
 
 use std::fmt;
-use std::net::SocketAddr;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use hickory_proto::op::update_message::{append, delete_by_rdata};
@@ -9,17 +8,16 @@ use hickory_proto::op::{Message, Query, ResponseCode};
 use hickory_proto::rr::rdata::TXT;
 use hickory_proto::rr::rdata::tsig::TsigAlgorithm;
 use hickory_proto::rr::{Name, RData, Record, RecordSet, RecordType, TSigner};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 
+use super::dns::{exchange, fqdn};
 use super::{Answering, Challenge, Challenges};
-use crate::limits::{DNS_RECORD_SECONDS, DNS_TIMEOUT, TSIG_FUDGE_SECONDS};
+use crate::limits::{DNS_TIMEOUT, TSIG_FUDGE_SECONDS};
 
 /// Updates a zone at its primary server, over TCP.
 #[derive(Clone)]
 pub struct Rfc2136 {
-    /// The zone's primary server.
-    pub server: SocketAddr,
+    /// The zone's primary server: `host:port`.
+    pub server: String,
     /// The zone's name; without one the server is asked.
     pub zone: Option<String>,
     /// The name of the key, as the server knows it.
@@ -28,6 +26,8 @@ pub struct Rfc2136 {
     pub algorithm: String,
     /// The key: the bytes, not their base64.
     pub secret: Vec<u8>,
+    /// How long resolvers may keep the record, in seconds.
+    pub ttl_seconds: u32,
 }
 
 impl fmt::Debug for Rfc2136 {
@@ -67,14 +67,14 @@ impl Rfc2136 {
             return Err(format!("the name is not in the zone {zone}: correct the zone"));
         }
         let record = RData::TXT(TXT::new(vec![value.to_owned()]));
-        let records = RecordSet::from(Record::from_rdata(name, DNS_RECORD_SECONDS, record));
+        let records = RecordSet::from(Record::from_rdata(name, self.ttl_seconds, record));
         let mut message = match action {
             Action::Present => append(records, zone, false, false),
             Action::Remove => delete_by_rdata(records, zone, false),
         };
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let verifier = message.finalize(&signer, now).map_err(|error| error.to_string())?;
-        let (bytes, response) = self.exchange(&message).await?;
+        let (bytes, response) = exchange(&self.server, &message).await?;
         match response.response_code {
             ResponseCode::NoError => {}
             // The response to an unknown key has no signature. An attacker who forges a failure could also drop the response.
@@ -108,31 +108,11 @@ impl Rfc2136 {
     async fn find_zone(&self, name: &Name) -> Result<Name, String> {
         let mut message = Message::query();
         message.add_query(Query::query(name.clone(), RecordType::SOA));
-        let (_, response) = self.exchange(&message).await?;
+        let (_, response) = exchange(&self.server, &message).await?;
         let mut records = response.answers.iter().chain(&response.authorities);
         let found = records.find(|record| record.record_type() == RecordType::SOA);
         let found = found.map(|record| record.name.clone());
         found.ok_or_else(|| "it names no zone for this name: configure the zone".to_owned())
-    }
-
-    async fn exchange(&self, message: &Message) -> Result<(Vec<u8>, Message), String> {
-        let request = message.to_vec().map_err(|error| error.to_string())?;
-        let length = u16::try_from(request.len()).map_err(|_| "the update is too long".to_owned())?;
-        let exchanged = async {
-            let mut stream = TcpStream::connect(self.server).await?;
-            // The length comes first (RFC 1035 section 4.2.2), in one write with the message.
-            stream.write_all(&[&length.to_be_bytes(), request.as_slice()].concat()).await?;
-            let mut response = vec![0; usize::from(stream.read_u16().await?)];
-            stream.read_exact(&mut response).await?;
-            Ok::<_, std::io::Error>(response)
-        };
-        let bytes = exchanged.await.map_err(|error| error.to_string())?;
-        let response =
-            Message::from_vec(&bytes).map_err(|error| format!("its response is malformed: {error}"))?;
-        if response.id != message.id {
-            return Err("its response belongs to another request".to_owned());
-        }
-        Ok((bytes, response))
     }
 }
 
@@ -144,12 +124,6 @@ impl Challenges for Rfc2136 {
     fn remove<'a>(&'a self, challenge: &'a Challenge) -> Answering<'a, ()> {
         Box::pin(async { drop(self.update(Action::Remove, challenge).await) })
     }
-}
-
-fn fqdn(name: &str) -> Result<Name, String> {
-    let mut parsed = Name::from_ascii(name).map_err(|error| format!("{name:?} is no DNS name: {error}"))?;
-    parsed.set_fqdn(true);
-    Ok(parsed)
 }
 
 #[cfg(test)]

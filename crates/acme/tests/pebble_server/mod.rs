@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use onehop_acme::{
     AccountStore, AcmeIssuer, Answering, Challenge, ChallengeKind, Challenges, ExecHook, ExternalAccount,
-    MemoryChallenges, Settings, Solvers,
+    MemoryChallenges, Propagation, Settings, Solvers,
 };
 use onehop_testkit::{free_address, pebble};
 use rustls::server::{ClientHello, ResolvesServerCert};
@@ -47,6 +47,7 @@ impl Pebble {
             tls_port: tls.port(),
             wants_external_account: options.wants_external_account,
             nonces_rejected: options.nonces_rejected,
+            dns_server: None,
             validation_seconds: None,
         })?;
         Some(Self { server: Some(server), memory })
@@ -74,9 +75,11 @@ impl Pebble {
             trusted_roots: vec![self.server().root.clone()],
             email: Some("operator@example.com".into()),
             external_account: None,
+            external_account_from: None,
             profile: None,
             accept_terms: true,
             challenges: challenges.to_vec(),
+            not_tried: Vec::new(),
             deadline: Duration::from_secs(60),
         }
     }
@@ -95,7 +98,8 @@ impl Pebble {
         Solvers {
             memory: Arc::clone(&self.memory),
             dns: Some(Arc::new(self.dns_hook())),
-            dns_propagation_delay: Duration::ZERO,
+            propagation: Propagation::default(),
+            dns_name: None,
         }
     }
 

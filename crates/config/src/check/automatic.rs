@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use super::Context;
 use super::address::Address;
-use crate::checked::tls::{AcmeIssuer, AutoHttps, CertificateIssuer, Managed, OnDemand, SiteTls};
+use crate::checked::tls::{AcmeIssuer, AutoHttps, CertificateIssuer, DnsRecords, Managed, OnDemand, SiteTls};
 use crate::checked::{
     Global, HostPattern, ListenAddress, Listener, Part, Placeholder, RedirectKind, Route, Site, Step,
     Template,
@@ -12,6 +12,8 @@ use crate::checked::{
 use crate::directives::TlsSettings;
 use crate::problem::Problem;
 
+/// ZeroSSL's directory.
+const ZEROSSL: &str = "https://acme.zerossl.com/v2/DV90";
 /// The label of the site that redirects, in metrics and logs.
 const REDIRECTS: &str = "https-redirect";
 /// Names that no public issuer gives certificates for (RFC 6761, RFC 6762, RFC 8375, and ICANN's `internal`).
@@ -111,11 +113,13 @@ fn issuers(cx: &Context<'_>, settings: &TlsSettings, name: Option<&str>) -> Vec<
     let ours = AcmeIssuer::default();
     let complete = |issuer: &CertificateIssuer| match issuer {
         CertificateIssuer::Local => CertificateIssuer::Local,
-        CertificateIssuer::Acme(acme) => CertificateIssuer::Acme(with_defaults(acme, &cx.certificates.acme)),
+        CertificateIssuer::Acme(acme) => {
+            CertificateIssuer::Acme(Box::new(with_defaults(acme, &cx.certificates.acme)))
+        }
     };
     let written = if settings.issuers.is_empty() { &cx.certificates.issuers } else { &settings.issuers };
     if settings.acme != ours && settings.issuers.is_empty() {
-        return vec![CertificateIssuer::Acme(with_defaults(&settings.acme, &cx.certificates.acme))];
+        return usual(with_defaults(&settings.acme, &cx.certificates.acme));
     }
     if !written.is_empty() {
         return written.iter().map(complete).collect();
@@ -123,7 +127,15 @@ fn issuers(cx: &Context<'_>, settings: &TlsSettings, name: Option<&str>) -> Vec<
     if name.is_some_and(is_internal) {
         return vec![CertificateIssuer::Local];
     }
-    vec![CertificateIssuer::Acme(cx.certificates.acme.clone())]
+    usual(cx.certificates.acme.clone())
+}
+
+/// Let's Encrypt and, where there is an email address for the account, ZeroSSL; another server alone.
+fn usual(acme: AcmeIssuer) -> Vec<CertificateIssuer> {
+    let has_second = acme.directory.is_none() && acme.external_account.is_none() && acme.email.is_some();
+    let zerossl = AcmeIssuer { directory: Some(ZEROSSL.to_owned()), profile: None, ..acme.clone() };
+    let second = has_second.then_some(zerossl);
+    [acme].into_iter().chain(second).map(|acme| CertificateIssuer::Acme(Box::new(acme))).collect()
 }
 
 /// What a site leaves open of its issuer, the global block may say; an account belongs to the server it was made for.
@@ -136,7 +148,10 @@ fn with_defaults(acme: &AcmeIssuer, global: &AcmeIssuer) -> AcmeIssuer {
     }
     acme.trusted_root = acme.trusted_root.or_else(|| global.trusted_root.clone());
     acme.email = acme.email.or_else(|| global.email.clone());
-    acme.dns_program = acme.dns_program.or_else(|| global.dns_program.clone());
+    acme.dns = acme.dns.or_else(|| global.dns.clone());
+    if acme.records == DnsRecords::default() {
+        acme.records = global.records.clone();
+    }
     acme
 }
 
@@ -156,14 +171,14 @@ fn must_be_obtainable(
     }
     let can = |issuer: &CertificateIssuer| match issuer {
         CertificateIssuer::Local => true,
-        CertificateIssuer::Acme(acme) => !is_wildcard || acme.dns_program.is_some(),
+        CertificateIssuer::Acme(acme) => !is_wildcard || acme.dns.is_some(),
     };
     if issuers.iter().any(can) {
         return Ok(());
     }
     Err(wrong(format!("a certificate for `{name}` needs the DNS challenge"))
         .label("issuers prove a wildcard by a DNS record (RFC 8555 section 8.4)")
-        .help("`tls { dns exec PROGRAM }` sets the record; or `tls CERTIFICATE KEY`, or `tls internal`"))
+        .help("`tls { dns rfc2136 { … } }` or `dns exec PROGRAM` sets the record; or `tls CERTIFICATE KEY`, or `tls internal`"))
 }
 
 /// Adds what redirects plain requests to HTTPS (308), as Caddy does: those for a host that is served with TLS, unless a site

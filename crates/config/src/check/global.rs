@@ -44,8 +44,8 @@ const OPTIONS: OptionTable<Global> = OptionTable {
                 cx.certificates.acme.trusted_root = Some(directives::file_of_tls(cx, value.token)?);
                 Ok(())
             }),
-            line("acme_dns", "exec <program> [<argument>…]", |cx, _, line| {
-                cx.certificates.acme.dns_program = Some(directives::dns_of_tls(cx, line)?);
+            line("acme_dns", "exec <program>…|rfc2136 { … }", |cx, _, line| {
+                cx.certificates.acme.dns = Some(directives::dns_of_tls(cx, line)?);
                 Ok(())
             }),
             line("acme_eab", "{ key_id <id> mac_key <key> }", |cx, _, line| {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// What `auto_https` says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -88,7 +89,7 @@ pub enum CertificateIssuer {
     /// The local authority, which only clients know that trust its root.
     Local,
     /// An ACME server.
-    Acme(AcmeIssuer),
+    Acme(Box<AcmeIssuer>),
 }
 
 /// An ACME server and the account there.
@@ -108,8 +109,43 @@ pub struct AcmeIssuer {
     pub disable_http: bool,
     /// No TLS-ALPN-01 challenges.
     pub disable_tls_alpn: bool,
-    /// A program that sets DNS records, with its arguments: `dns exec`.
-    pub dns_program: Option<Vec<String>>,
+    /// What sets DNS records.
+    pub dns: Option<DnsProvider>,
+    /// How they are set.
+    pub records: DnsRecords,
+}
+
+/// What sets DNS records.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum DnsProvider {
+    /// A program with its arguments.
+    Exec(Vec<String>),
+    /// Dynamic updates of a zone (RFC 2136), signed with a shared key (RFC 8945).
+    Rfc2136 {
+        /// The zone's primary server: `host:port`.
+        server: String,
+        /// The name of the key.
+        key_name: String,
+        /// `hmac-sha256`, `hmac-sha384` or `hmac-sha512`.
+        algorithm: String,
+        /// The key itself.
+        key: Vec<u8>,
+    },
+}
+
+/// How DNS records are set that prove a name.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct DnsRecords {
+    /// `propagation_delay`: how long the issuer is asked to look after a record was set.
+    pub delay: Option<Duration>,
+    /// `propagation_timeout`: for how long resolvers are asked for it; zero asks none.
+    pub timeout: Option<Duration>,
+    /// `resolvers`: `host:port`.
+    pub resolvers: Vec<String>,
+    /// `dns_ttl`, in seconds.
+    pub ttl_seconds: Option<u32>,
+    /// `dns_challenge_override_domain`: the record's name.
+    pub name: Option<String>,
 }
 
 /// What a certificate's key signs with.

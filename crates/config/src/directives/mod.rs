@@ -151,6 +151,7 @@ pub(crate) fn outlines() -> Vec<Outline> {
         tls::ACME.outline(),
         tls::CLIENT_AUTH.outline(),
         tls::ON_DEMAND.outline(),
+        tls::RFC2136.outline(),
         try_files::OPTIONS.outline(),
     ];
     outlines.extend(app::outlines());

@@ -4,9 +4,13 @@ use std::path::PathBuf;
 
 use base64::Engine as _;
 
+mod dns;
+
+use self::dns::{propagation_timeout, resolvers, ttl};
 use crate::arguments::{no_arguments, one_argument, set_twice, wrong_arguments};
 use crate::check::Context;
 use crate::check::template::fixed;
+use crate::check::value::duration;
 use crate::checked::tls::{
     AcmeIssuer, CertificateFiles, CertificateIssuer, ClientAuth, ClientAuthMode, KeyType, TlsPolicy,
     TlsVersion, TrustedCertificate,
@@ -16,6 +20,8 @@ use crate::option_table::{OptionTable, flag, line, not_yet, repeated, value, val
 use crate::problem::{Location, Problem};
 use crate::source::Entry;
 use crate::syntax::{Directive, Token};
+
+pub(crate) use self::dns::{RFC2136, dns};
 
 const USAGE: &str = "tls internal | <email> | <certificate> <key> [{ … }]";
 
@@ -67,8 +73,25 @@ pub(super) const OPTIONS: OptionTable<TlsSettings> = OptionTable {
             value("key_type", "p256", |cx, tls, value| {
                 key_type(cx, value.token).map(|kind| tls.key_type = Some(kind))
             }),
-            line("dns", "exec <program> [<argument>…]", |cx, tls, option| {
-                tls.acme.dns_program = Some(dns(cx, option)?);
+            line("dns", "exec <program>…|rfc2136 { … }", |cx, tls, option| {
+                tls.acme.dns = Some(dns(cx, option)?);
+                Ok(())
+            }),
+            values("resolvers", "1.1.1.1", |cx, tls, names| resolvers(cx, &mut tls.acme, names)),
+            value("propagation_delay", "30s", |_, tls, value| {
+                tls.acme.records.delay = Some(duration(value.token)?);
+                Ok(())
+            }),
+            value("propagation_timeout", "5m", |_, tls, value| {
+                tls.acme.records.timeout = Some(propagation_timeout(value.token)?);
+                Ok(())
+            }),
+            value("dns_ttl", "60s", |_, tls, value| {
+                tls.acme.records.ttl_seconds = Some(ttl(value.token)?);
+                Ok(())
+            }),
+            value("dns_challenge_override_domain", "_acme-challenge.b.example", |cx, tls, value| {
+                tls.acme.records.name = Some(fixed(cx.source, value.token, "the name of a record")?);
                 Ok(())
             }),
             repeated(line("issuer", "acme|internal [{ … }]", |cx, tls, option| {
@@ -87,11 +110,6 @@ pub(super) const OPTIONS: OptionTable<TlsSettings> = OptionTable {
             value("renewal_window_ratio", "0.33", |_, tls, value| {
                 ratio(value.token).map(|ratio| tls.renewal_ratio = Some(ratio))
             }),
-            not_yet("resolvers"),
-            not_yet("propagation_timeout"),
-            not_yet("propagation_delay"),
-            not_yet("dns_ttl"),
-            not_yet("dns_challenge_override_domain"),
             not_yet("get_certificate"),
             not_yet("insecure_secrets_log"),
             not_yet("reuse_private_keys"),
@@ -129,19 +147,31 @@ pub(super) const ACME: OptionTable<AcmeIssuer> = OptionTable {
             }),
             flag("disable_http_challenge", |acme| acme.disable_http = true),
             flag("disable_tlsalpn_challenge", |acme| acme.disable_tls_alpn = true),
-            line("dns", "exec <program> [<argument>…]", |cx, acme, option| {
-                acme.dns_program = Some(dns(cx, option)?);
+            line("dns", "exec <program>…|rfc2136 { … }", |cx, acme, option| {
+                acme.dns = Some(dns(cx, option)?);
+                Ok(())
+            }),
+            values("resolvers", "1.1.1.1", |cx, acme, names| resolvers(cx, acme, names)),
+            value("propagation_delay", "30s", |_, acme, value| {
+                acme.records.delay = Some(duration(value.token)?);
+                Ok(())
+            }),
+            value("propagation_timeout", "5m", |_, acme, value| {
+                acme.records.timeout = Some(propagation_timeout(value.token)?);
+                Ok(())
+            }),
+            value("dns_ttl", "60s", |_, acme, value| {
+                acme.records.ttl_seconds = Some(ttl(value.token)?);
+                Ok(())
+            }),
+            value("dns_challenge_override_domain", "_acme-challenge.b.example", |cx, acme, value| {
+                acme.records.name = Some(fixed(cx.source, value.token, "the name of a record")?);
                 Ok(())
             }),
             not_yet("test_dir"),
             not_yet("timeout"),
             not_yet("alt_http_port"),
             not_yet("alt_tlsalpn_port"),
-            not_yet("propagation_timeout"),
-            not_yet("propagation_delay"),
-            not_yet("dns_ttl"),
-            not_yet("dns_challenge_override_domain"),
-            not_yet("resolvers"),
             not_yet("preferred_chains"),
         ],
     )
@@ -392,25 +422,6 @@ pub(crate) fn ratio(token: &Token) -> Result<f64, Box<Problem>> {
     })
 }
 
-pub(crate) fn dns(cx: &Context<'_>, option: &Directive) -> Result<Vec<String>, Box<Problem>> {
-    match option.args.split_first() {
-        Some((word, [program, arguments @ ..])) if word.text == "exec" && option.block.is_none() => {
-            let program = cx.absolute(&fixed(cx.source, program, "the path of a program")?);
-            let mut words = vec![program.to_string_lossy().into_owned()];
-            for token in arguments {
-                words.push(fixed(cx.source, token, "an argument")?);
-            }
-            Ok(words)
-        }
-        Some((word, _)) if word.text != "exec" => {
-            let message = format!("`dns {}` is a plugin of Caddy that onehop does not have", word.text);
-            Err(Problem::error("not-yet", &word.place, message)
-                .help("`dns exec PROGRAM` calls a program of yours: `PROGRAM present|remove NAME VALUE`"))
-        }
-        _ => Err(wrong_arguments(option, "dns exec <program> [<argument>…]")),
-    }
-}
-
 /// `issuer acme { … }`, `issuer internal`; also `cert_issuer` of the global block.
 pub(crate) fn issuer(cx: &mut Context<'_>, option: &Directive) -> Result<CertificateIssuer, Box<Problem>> {
     let Some((kind, rest)) = option.args.split_first() else {
@@ -427,7 +438,7 @@ pub(crate) fn issuer(cx: &mut Context<'_>, option: &Directive) -> Result<Certifi
                 acme.directory = Some(fixed(cx.source, directory, "the URL of a directory")?);
             }
             ACME.read(cx, &mut acme, option.block.as_deref());
-            Ok(CertificateIssuer::Acme(acme))
+            Ok(CertificateIssuer::Acme(Box::new(acme)))
         }
         ("zerossl", _) => Err(Problem::error(
             "not-yet",

@@ -1,6 +1,8 @@
 //! Which certificate a site gets, and what a person reads when `tls` is wrong.
 
-use onehop_config::checked::tls::{AcmeIssuer, CertificateIssuer, ClientAuthMode, KeyType, TlsVersion};
+use onehop_config::checked::tls::{
+    AcmeIssuer, CertificateIssuer, ClientAuthMode, DnsProvider, KeyType, TlsVersion,
+};
 use onehop_config::checked::{Part, Placeholder, RedirectKind, Step};
 
 use crate::memory::Memory;
@@ -25,10 +27,11 @@ fn certificates(text: &str) -> Vec<String> {
 fn issuer(issuer: &CertificateIssuer) -> String {
     match issuer {
         CertificateIssuer::Local => "local".to_owned(),
-        CertificateIssuer::Acme(AcmeIssuer { directory, email, dns_program, .. }) => {
+        CertificateIssuer::Acme(acme) => {
+            let AcmeIssuer { directory, email, dns, .. } = &**acme;
             let directory = directory.as_deref().unwrap_or("Let's Encrypt");
             let email = email.as_ref().map_or_else(String::new, |email| format!(" as {email}"));
-            let dns = if dns_program.is_some() { " by DNS" } else { "" };
+            let dns = if dns.is_some() { " by DNS" } else { "" };
             format!("{directory}{email}{dns}")
         }
     }
@@ -65,12 +68,27 @@ fn names_get_their_certificates_by_caddys_rules() {
     }
 }
 
+/// Caddy's second issuer needs an email address.
+const BOTH: &str =
+    "example.com from Let's Encrypt as me@a.example, https://acme.zerossl.com/v2/DV90 as me@a.example";
+
 #[test]
 fn what_a_site_and_the_global_block_say_of_issuers_counts() {
     for (global, site, expected) in [
-        ("email me@a.example", "", "example.com from Let's Encrypt as me@a.example"),
-        ("", "tls me@a.example", "example.com from Let's Encrypt as me@a.example"),
-        ("email you@a.example", "tls me@a.example", "example.com from Let's Encrypt as me@a.example"),
+        ("email me@a.example", "", BOTH),
+        ("", "tls me@a.example", BOTH),
+        ("email you@a.example", "tls me@a.example", BOTH),
+        ("email me@a.example\n\tcert_issuer acme", "", "example.com from Let's Encrypt as me@a.example"),
+        (
+            "email me@a.example\n\tacme_ca https://ca.internal/dir",
+            "",
+            "example.com from https://ca.internal/dir as me@a.example",
+        ),
+        (
+            "email me@a.example\n\tacme_eab {\n\t\tkey_id a\n\t\tmac_key b\n\t}",
+            "",
+            "example.com from Let's Encrypt as me@a.example",
+        ),
         ("acme_ca https://ca.internal/dir", "", "example.com from https://ca.internal/dir"),
         (
             "acme_ca https://ca.internal/dir",
@@ -191,6 +209,34 @@ fn names_that_clients_ask_for_are_obtained_on_demand_and_not_before() {
     }
 }
 
+#[test]
+fn a_zone_is_updated_as_caddys_plugin_writes_it() {
+    let dns = "dns rfc2136 {\n\t\tkey_name test\n\t\tkey_alg hmac-sha512.\n\t\tkey \"aGVsbG8=\"\n\t\tserver \"192.0.2.1\"\n\t}";
+    let options = "resolvers 1.1.1.1 [::1]:5353\n\tpropagation_delay 5s\n\tpropagation_timeout -1\n\tdns_ttl 2m\n\tdns_challenge_override_domain _x.b.example";
+    let key = DnsProvider::Rfc2136 {
+        server: "192.0.2.1:53".to_owned(),
+        key_name: "test".to_owned(),
+        algorithm: "hmac-sha512".to_owned(),
+        key: b"hello".to_vec(),
+    };
+    for text in [
+        format!("*.example.com {{\n\ttls {{\n\t{dns}\n\t{options}\n\t}}\n\trespond a\n}}\n"),
+        format!(
+            "*.example.com {{\n\ttls {{\n\tissuer acme {{\n\t{dns}\n\t{options}\n\t}}\n\t}}\n\trespond a\n}}\n"
+        ),
+        format!("{{\n\tacme_{dns}\n}}\n*.example.com {{\n\ttls {{\n\t{options}\n\t}}\n\trespond a\n}}\n"),
+    ] {
+        let checked = Memory::main(&text).sound().checked;
+        let issuers = &checked.sites[0].tls.as_ref().unwrap().managed[0].issuers;
+        let CertificateIssuer::Acme(acme) = &issuers[0] else { panic!("{text}") };
+        let AcmeIssuer { dns, records, .. } = &**acme;
+        assert_eq!(dns.as_ref(), Some(&key), "{text}");
+        assert_eq!(records.resolvers, ["1.1.1.1:53", "[::1]:5353"]);
+        assert_eq!((records.delay.unwrap().as_secs(), records.timeout.unwrap().as_secs()), (5, 0));
+        assert_eq!((records.ttl_seconds, records.name.as_deref()), (Some(120), Some("_x.b.example")));
+    }
+}
+
 macro_rules! errors {
     ($name:ident, $text:expr) => {
         #[test]
@@ -219,6 +265,11 @@ errors!(on_demand_without_a_permission, "*.example.com {\n\ttls {\n\t\ton_demand
 errors!(
     mistakes_in_on_demand,
     "{\n\ton_demand_tls {\n\t\task localhost\n\t\tinterval 2m\n\t\tpermission file a\n\t}\n}\n{$HOST:https://} {\n\ttls {\n\t\ton_demand true\n\t}\n\trespond a\n}\n"
+);
+
+errors!(
+    mistakes_in_dns_updates,
+    "*.example.com {\n\ttls {\n\t\tdns rfc2136 {\n\t\t\tkey_alg hmac-md5\n\t\t\tkey ?\n\t\t\tserver a/b\n\t\t\tzone a\n\t\t}\n\t}\n\trespond a\n}\n*.b.example {\n\ttls {\n\t\tdns rfc2136 {\n\t\t\tkey_name a\n\t\t}\n\t}\n\trespond a\n}\n"
 );
 
 #[test]

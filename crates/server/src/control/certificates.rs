@@ -5,12 +5,13 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use arc_swap::ArcSwap;
+use onehop_acme::limits::DNS_RECORD_SECONDS;
 use onehop_acme::{
     AccountStore, AcmeIssuer, AskUrl, ChallengeKind, Challenges, ExecHook, ExternalAccount, MemoryChallenges,
-    Settings, Solvers,
+    Propagation, Rfc2136, Settings, Solvers, ZEROSSL, ZEROSSL_KEYS,
 };
 use onehop_certificates::Clock;
 use onehop_certificates::file_store::FileStore;
@@ -19,8 +20,10 @@ use onehop_certificates::keeper::{Event as CertificateEvent, Keeper, Permission,
 use onehop_certificates::loaded::Loaded;
 use onehop_certificates::local::LocalAuthority;
 use onehop_certificates::store::{Storage, safe};
-use onehop_config::checked::tls::{self as checked, CertificateIssuer, SiteTls as Settled};
-use onehop_config::checked::{Checked, Site};
+use onehop_config::checked::tls::{
+    self as checked, CertificateIssuer, DnsProvider, DnsRecords, SiteTls as Settled,
+};
+use onehop_config::checked::{Checked, ListenAddress, Listener, Site};
 use onehop_supervisor::data;
 use onehop_tls::{Chain, ChainTable, Tickets};
 use rustls::pki_types::CertificateDer;
@@ -28,7 +31,7 @@ use rustls::pki_types::pem::PemObject;
 
 use super::certificate_report::{self, FileCertificate};
 use super::events::{Event, EventSink};
-use crate::limits::{ACME_ORDER_DEADLINE, DNS_HOOK_DEADLINE, DNS_PROPAGATION_DELAY};
+use crate::limits::{ACME_ORDER_DEADLINE, DNS_HOOK_DEADLINE, DNS_PROPAGATION_DELAY, DNS_PROPAGATION_TIMEOUT};
 use crate::request::route::{FileChain, SiteTls};
 
 /// Let's Encrypt's directory.
@@ -59,8 +62,16 @@ struct Kept {
     folder: PathBuf,
     storage: Arc<dyn Storage>,
     keeper: Arc<Keeper>,
+    ports: Ports,
     /// Those of before, so that an account is looked up once.
-    issuers: Vec<(CertificateIssuer, Arc<dyn Issuer>)>,
+    issuers: Vec<KnownIssuer>,
+}
+
+#[derive(Clone)]
+struct KnownIssuer {
+    settings: CertificateIssuer,
+    ports: Ports,
+    issuer: Arc<dyn Issuer>,
 }
 
 /// What a configuration asks for. Dropped, nothing has happened.
@@ -103,8 +114,9 @@ impl Certificates {
             let folder = certificate_folder(global.tls.storage.as_deref(), global.data_directory.as_deref())?;
             let mut opened = match kept.take().filter(|kept| kept.folder == folder) {
                 Some(known) => known,
-                None => self.open(folder)?,
+                None => self.open(folder, Ports::of(settings))?,
             };
+            opened.ports = Ports::of(settings);
             let ask = global.tls.ask.clone();
             let permission = ask.map(|url| Arc::new(AskUrl::new(url)) as Arc<dyn Permission>);
             for (site, made) in settings.sites.iter().zip(&mut sites) {
@@ -182,7 +194,7 @@ impl Certificates {
         certificate_report::Certificates::of(kept, &files, now)
     }
 
-    fn open(&self, folder: PathBuf) -> Result<Kept, String> {
+    fn open(&self, folder: PathBuf, ports: Ports) -> Result<Kept, String> {
         let storage: Arc<dyn Storage> =
             Arc::new(FileStore::open(&folder).map_err(|error| error.to_string())?);
         let chains = Arc::clone(&self.chains);
@@ -191,7 +203,7 @@ impl Certificates {
         let report = move |event: CertificateEvent| events(Event::Certificate(event));
         let keeper = Keeper::new(Arc::clone(&storage), clock(), Arc::new(publish), Arc::new(report))
             .map_err(|error| format!("no thread that renews certificates: {error}"))?;
-        Ok(Kept { folder, storage, keeper: Arc::new(keeper), issuers: Vec::new() })
+        Ok(Kept { folder, storage, keeper: Arc::new(keeper), ports, issuers: Vec::new() })
     }
 
     fn issuers(&self, kept: &mut Kept, all: &[CertificateIssuer]) -> Result<Vec<Arc<dyn Issuer>>, String> {
@@ -200,14 +212,16 @@ impl Certificates {
 
     /// The issuer with these settings: the same one as before where nothing has changed.
     fn issuer(&self, kept: &mut Kept, settings: &CertificateIssuer) -> Result<Arc<dyn Issuer>, String> {
-        if let Some((_, issuer)) = kept.issuers.iter().find(|(known, _)| known == settings) {
-            return Ok(Arc::clone(issuer));
+        let is_known = |known: &KnownIssuer| known.settings == *settings && known.ports == kept.ports;
+        if let Some(known) = kept.issuers.iter().find(|known| is_known(known)) {
+            return Ok(Arc::clone(&known.issuer));
         }
         let issuer: Arc<dyn Issuer> = match settings {
             CertificateIssuer::Local => Arc::new(LocalAuthority::new(Arc::clone(&kept.storage), clock())),
             CertificateIssuer::Acme(acme) => Arc::new(self.acme(kept, acme)?),
         };
-        kept.issuers.push((settings.clone(), Arc::clone(&issuer)));
+        let (settings, ports) = (settings.clone(), kept.ports);
+        kept.issuers.push(KnownIssuer { settings, ports, issuer: Arc::clone(&issuer) });
         Ok(issuer)
     }
 
@@ -217,47 +231,107 @@ impl Certificates {
             Some(path) => roots(path)?,
             None => Vec::new(),
         };
-        let mut kinds = Vec::new();
-        if acme.dns_program.is_some() {
-            // As in Caddy: where DNS can be changed, nothing else is needed.
-            kinds.push(ChallengeKind::Dns01);
-        } else {
-            kinds.extend((!acme.disable_http).then_some(ChallengeKind::Http01));
-            kinds.extend((!acme.disable_tls_alpn).then_some(ChallengeKind::TlsAlpn01));
-        }
-        let dns =
-            acme.dns_program.as_ref().and_then(|words| {
-                let (program, arguments) = words.split_first()?;
-                let (program, arguments) = (PathBuf::from(program), arguments.to_vec());
-                Some(Arc::new(ExecHook { program, arguments, deadline: DNS_HOOK_DEADLINE })
-                    as Arc<dyn Challenges>)
-            });
+        let (challenges, not_tried) = kept.ports.challenges(acme);
+        let records = &acme.records;
+        let delay = if records.resolvers.is_empty() { DNS_PROPAGATION_DELAY } else { Duration::ZERO };
         let solvers = Solvers {
             memory: Arc::clone(&self.challenges),
-            dns,
-            dns_propagation_delay: DNS_PROPAGATION_DELAY,
+            dns: acme.dns.as_ref().map(|provider| dns_solver(provider, records)),
+            propagation: Propagation {
+                delay: records.delay.unwrap_or(delay),
+                resolvers: records.resolvers.clone(),
+                timeout: records.timeout.unwrap_or(DNS_PROPAGATION_TIMEOUT),
+            },
+            dns_name: records.name.clone(),
         };
-        let external_account = acme.external_account.clone();
         let account = Account {
             storage: Arc::clone(&kept.storage),
-            key: format!(
-                "acme/{}/users/{}/{}",
+            folder: format!(
+                "acme/{}/users/{}",
                 onehop_acme::folder(&directory),
                 safe(acme.email.as_deref().unwrap_or("default")).map_err(|error| error.to_string())?,
-                ACCOUNT
             ),
+            directory: directory.clone(),
+            email: acme.email.clone(),
         };
+        let external_account = acme.external_account.clone();
         let settings = Settings {
+            external_account_from: (directory == ZEROSSL).then(|| ZEROSSL_KEYS.to_owned()),
             directory,
             trusted_roots,
             email: acme.email.clone(),
             external_account: external_account.map(|(key_id, hmac_key)| ExternalAccount { key_id, hmac_key }),
             profile: acme.profile.clone(),
             accept_terms: true,
-            challenges: kinds,
+            challenges,
+            not_tried,
             deadline: ACME_ORDER_DEADLINE,
         };
         Ok(AcmeIssuer::new(settings, Arc::new(account), Arc::new(solvers)))
+    }
+}
+
+fn dns_solver(provider: &DnsProvider, records: &DnsRecords) -> Arc<dyn Challenges> {
+    match provider {
+        DnsProvider::Exec(words) => {
+            let mut words = words.iter();
+            let program = words.next().map(PathBuf::from).unwrap_or_default();
+            Arc::new(ExecHook { program, arguments: words.cloned().collect(), deadline: DNS_HOOK_DEADLINE })
+        }
+        DnsProvider::Rfc2136 { server, key_name, algorithm, key } => Arc::new(Rfc2136 {
+            server: server.clone(),
+            zone: None,
+            key_name: key_name.clone(),
+            algorithm: algorithm.clone(),
+            secret: key.clone(),
+            ttl_seconds: records.ttl_seconds.unwrap_or(DNS_RECORD_SECONDS),
+        }),
+    }
+}
+
+/// Where issuers can reach this server: the ports that they know, or what stands for them here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Ports {
+    http: Option<u16>,
+    https: Option<u16>,
+    /// What should be there.
+    expected: (u16, u16),
+}
+
+impl Ports {
+    fn of(settings: &Checked) -> Self {
+        let expected = (settings.global.http_port, settings.global.https_port);
+        let has = |wanted: u16, encrypted: bool| {
+            let is_it = |listener: &Listener| {
+                let port = match listener.address {
+                    ListenAddress::Tcp { port, .. } => port,
+                    _ => return false,
+                };
+                port == wanted && listener.tls == encrypted
+            };
+            settings.listeners.iter().any(is_it).then_some(wanted)
+        };
+        Self { http: has(expected.0, false), https: has(expected.1, true), expected }
+    }
+
+    /// The challenges that can be tried, and why others cannot.
+    fn challenges(self, acme: &checked::AcmeIssuer) -> (Vec<ChallengeKind>, Vec<String>) {
+        // As in Caddy: where DNS can be changed, nothing else is needed.
+        if acme.dns.is_some() {
+            return (vec![ChallengeKind::Dns01], Vec::new());
+        }
+        let (mut kinds, mut not_tried) = (Vec::new(), Vec::new());
+        for (kind, is_disabled, port, expected) in [
+            (ChallengeKind::Http01, acme.disable_http, self.http, self.expected.0),
+            (ChallengeKind::TlsAlpn01, acme.disable_tls_alpn, self.https, self.expected.1),
+        ] {
+            match port {
+                _ if is_disabled => not_tried.push(format!("{kind} is disabled")),
+                Some(_) => kinds.push(kind),
+                None => not_tried.push(format!("for {kind} a site has to listen on port {expected}")),
+            }
+        }
+        (kinds, not_tried)
     }
 }
 
@@ -267,17 +341,40 @@ const ACCOUNT: &str = "credentials.json";
 /// The account at one ACME server.
 struct Account {
     storage: Arc<dyn Storage>,
-    key: String,
+    folder: String,
+    directory: String,
+    email: Option<String>,
+}
+
+impl Account {
+    fn read(&self, name: &str) -> Result<Option<String>, String> {
+        let content = self.storage.read(&format!("{}/{name}", self.folder));
+        let content = content.map_err(|error| error.to_string())?;
+        content.map(|bytes| String::from_utf8(bytes).map_err(|error| error.to_string())).transpose()
+    }
+
+    /// What `onehop certs import` has copied: Caddy names the files by what stands before the address's `@`.
+    fn imported(&self) -> Result<Option<String>, String> {
+        let user = self.email.as_deref().map_or("default", |email| email.split('@').next().unwrap_or(email));
+        let Ok(user) = safe(user) else { return Ok(None) };
+        let (account, key) = (self.read(&format!("{user}.json"))?, self.read(&format!("{user}.key"))?);
+        Ok(account
+            .zip(key)
+            .and_then(|(account, key)| onehop_acme::credentials_from_caddy(&account, &key, &self.directory)))
+    }
 }
 
 impl AccountStore for Account {
     fn load(&self) -> Result<Option<String>, String> {
-        let content = self.storage.read(&self.key).map_err(|error| error.to_string())?;
-        content.map(|bytes| String::from_utf8(bytes).map_err(|error| error.to_string())).transpose()
+        match self.read(ACCOUNT)? {
+            Some(credentials) => Ok(Some(credentials)),
+            None => self.imported(),
+        }
     }
 
     fn save(&self, credentials: &str) -> Result<(), String> {
-        self.storage.write(&self.key, credentials.as_bytes()).map_err(|error| error.to_string())
+        let key = format!("{}/{ACCOUNT}", self.folder);
+        self.storage.write(&key, credentials.as_bytes()).map_err(|error| error.to_string())
     }
 }
 

@@ -3,6 +3,7 @@
 use hickory_proto::op::OpCode;
 use hickory_proto::rr::rdata::SOA;
 use hickory_proto::rr::{DNSClass, TSigResponseContext};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 use super::*;
@@ -54,13 +55,14 @@ fn signer(secret: &[u8]) -> TSigner {
     TSigner::new(secret.to_vec(), TsigAlgorithm::HmacSha256, name, TSIG_FUDGE_SECONDS).unwrap()
 }
 
-fn solver(server: SocketAddr, zone: Option<&str>, secret: &[u8]) -> Rfc2136 {
+fn solver(server: String, zone: Option<&str>, secret: &[u8]) -> Rfc2136 {
     Rfc2136 {
         server,
         zone: zone.map(str::to_owned),
         key_name: "update-key".into(),
         algorithm: "HMAC-SHA256".into(),
         secret: secret.to_vec(),
+        ttl_seconds: 60,
     }
 }
 
@@ -68,9 +70,9 @@ fn challenge(name: &str) -> Challenge {
     Challenge::Dns01 { name: name.into(), value: "digest".into() }
 }
 
-async fn listen() -> (TcpListener, SocketAddr) {
+async fn listen() -> (TcpListener, String) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
+    let address = listener.local_addr().unwrap().to_string();
     (listener, address)
 }
 
@@ -92,7 +94,7 @@ async fn a_record_is_added_and_removed_in_the_zone_that_the_server_names() {
 async fn a_wrong_key_and_a_foreign_zone_are_errors_with_a_next_step() {
     let (listener, address) = listen().await;
     let server = tokio::spawn(serve(listener, 1));
-    let wrong = solver(address, Some("example.com"), b"another secret");
+    let wrong = solver(address.clone(), Some("example.com"), b"another secret");
     let error = wrong.present(&challenge("_acme-challenge.example.com")).await.unwrap_err();
     assert!(error.contains("the key update-key must be known to the server"), "{error}");
     assert!(server.await.unwrap().is_empty());
