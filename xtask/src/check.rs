@@ -16,8 +16,7 @@ use crate::{Outcome, bench, claims, clients, dist, fuzz, ground, install, progra
 const CHECK: &[&str] = &["format", "clippy", "tidy", "claims", "quick-tests"];
 
 /// README's command: all that needs no foreign program but Node.
-const TEST: &[&str] =
-    &["packages", "format", "clippy", "tidy", "claims", "compile", "tests", "build", "end-to-end"];
+const TEST: &[&str] = &["packages", "format", "tidy", "claims", "compile", "tests", "build", "end-to-end"];
 
 /// What `.ci/run` does after that: all that needs one, and what would make the row above too long.
 const CI: &[&str] = &[
@@ -172,7 +171,7 @@ fn smoke_run(name: &str) -> Outcome {
 fn build() -> Outcome {
     ground::use_program(ground::target().join("debug/onehop"));
     let words = ["rustc", "--quiet", "--locked", "--package", "onehop", "--bin", "onehop"];
-    quiet(command("cargo", &words).args(["--", "-C", "target-feature=+crt-static"]))
+    quiet(programs::linting(&words).args(["--", "-C", "target-feature=+crt-static"]))
 }
 
 fn with_program(built: bool, work: &dyn Fn() -> Outcome) -> Outcome {

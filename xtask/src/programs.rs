@@ -69,9 +69,19 @@ struct Program {
     bytes: u64,
 }
 
-/// Builds them.
+/// Cargo with clippy in the place of the compiler: what it builds is linted on the way, and nothing is built twice for that.
+/// A warning is an error.
+pub(crate) fn linting(words: &[&str]) -> Command {
+    let mut cargo = command("cargo", words);
+    // As `cargo clippy` does it, whose words for clippy are one variable.
+    cargo.env("RUSTC_WORKSPACE_WRAPPER", "clippy-driver");
+    cargo.env("CLIPPY_ARGS", "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__");
+    cargo
+}
+
+/// Builds and lints them.
 pub(crate) fn build(tests: Tests) -> Outcome {
-    quiet(command("cargo", &words(tests)).arg("--no-run"))
+    quiet(linting(&words(tests)).arg("--no-run"))
 }
 
 /// Runs them; all means the examples of the documentation too.
@@ -89,7 +99,7 @@ pub(crate) fn run(tests: Tests) -> Outcome {
     let mut failed = in_lanes(1, alone, tests);
     failed.extend(in_lanes(SIDE_BY_SIDE, others, tests));
     if tests == Tests::All
-        && let Err(error) = shown(command("cargo", &WORDS).arg("--doc"))
+        && let Err(error) = shown(linting(&WORDS).arg("--doc"))
     {
         failed.push(error.to_string());
     }
@@ -101,7 +111,7 @@ pub(crate) fn acme() -> Outcome {
     let pebble = install::pebble()?;
     for (package, program) in ACME {
         let words = ["test", "--locked", "--package", package, "--test", program];
-        shown(command("cargo", &words).env("ONEHOP_PEBBLE", &pebble))?;
+        shown(linting(&words).env("ONEHOP_PEBBLE", &pebble))?;
     }
     Ok(())
 }
@@ -121,7 +131,7 @@ fn measures(program: &Program) -> bool {
 }
 
 fn programs(tests: Tests) -> Outcome<Vec<Program>> {
-    let mut cargo = command("cargo", &words(tests));
+    let mut cargo = linting(&words(tests));
     let output =
         cargo.args(["--no-run", "--quiet", "--message-format=json"]).stderr(Stdio::inherit()).output()?;
     if !output.status.success() {
