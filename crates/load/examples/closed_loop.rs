@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use onehop_load::plan::{Arrivals, Expect, Pace, Phase, Request, Reuse, Spacing, Timeouts, Until};
+use onehop_load::plan::{Arrivals, Expect, Pace, Phase, Protocol, Request, Reuse, Spacing, Timeouts, Until};
 use onehop_load::{Plan, Unobserved, Url};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -25,6 +25,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let plan = Plan {
         requests: vec![Request {
             tls: None,
+            protocol: Protocol::Http1,
             name: "it".to_owned(),
             url,
             address,

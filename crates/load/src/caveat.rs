@@ -47,6 +47,10 @@ codes! {
     Stall = "stall",
     /// Requests without a whole answer.
     NoAnswer = "no_answer",
+    /// A server allowed fewer concurrent streams than were asked for.
+    StreamsLimited = "streams_limited",
+    /// A server ended connections with GOAWAY.
+    Goaway = "goaway",
     /// Answers with a status that was not expected.
     UnexpectedStatus = "unexpected_status",
     /// It was interrupted.
@@ -77,6 +81,8 @@ codes! {
     RoundFailed = "round_failed",
     /// Servers answered with different statuses.
     StatusesDiffer = "statuses_differ",
+    /// Servers were asked over different versions of HTTP.
+    ProtocolsDiffer = "protocols_differ",
     /// Answers of two servers differ in size, heads included.
     SizesDiffer = "sizes_differ",
     /// Too few rounds are left for a verdict about something.

@@ -8,12 +8,15 @@ use std::time::{Duration, Instant};
 
 use onehop_http1::{AnswerRead, AskHead, BodyLength, BodyRead, ClientCodec, Limits, Refusal, ResponseHead};
 
-use crate::plan::{Request, Timeouts};
+use crate::plan::{Protocol, Request, Timeouts};
 use crate::tls::Tls;
 use crate::url::Address;
 
+use http2::Http2Connection;
 use stream::{Stream, Wait};
 
+mod http2;
+mod http2_request;
 mod reach;
 mod stream;
 
@@ -38,6 +41,8 @@ pub(crate) const CODEC_LIMITS: Limits = Limits {
 pub struct Client {
     address: Address,
     connection: Option<Connection>,
+    /// The one over HTTP/2.
+    http2: Option<Http2Connection>,
     head: ResponseHead,
 }
 
@@ -84,6 +89,9 @@ pub enum RequestError {
     /// No HTTP.
     #[error("the answer is no valid HTTP/1.1: {0:?}")]
     Malformed(Refusal),
+    /// Over HTTP/2 there is no whole answer, for this reason.
+    #[error("{0}")]
+    Http2(String),
     /// Not in time.
     #[error("no whole answer within {0:?}")]
     TimedOut(Duration),
@@ -107,6 +115,9 @@ pub enum UnsendableRequest {
     /// RFC 9110 section 5.5: no line break, and no other control but a tab.
     #[error("the value of the header `{0}` holds a line break or another control character")]
     Value(String),
+    /// RFC 9113 section 8.3.1: scheme, authority and path are those of a URI.
+    #[error("`{0}` cannot be asked over HTTP/2: write what is no part of a URL percent-encoded")]
+    Target(String),
 }
 
 #[derive(Debug)]
@@ -150,7 +161,7 @@ impl Request {
 impl Client {
     /// A client without a connection yet.
     pub fn new(address: Address) -> Self {
-        Client { address, connection: None, head: ResponseHead::new() }
+        Client { address, connection: None, http2: None, head: ResponseHead::new() }
     }
 
     /// Asks once. A kept connection that turns out to be closed before a byte came is replaced once, where the
@@ -173,7 +184,7 @@ impl Client {
         is_broken_off: &dyn Fn() -> bool,
     ) -> Result<Response, RequestError> {
         let lines = request.field_lines()?;
-        let was_kept = self.connection.is_some();
+        let was_kept = self.connection.is_some() || self.http2.is_some();
         let repeatable =
             matches!(request.method.as_str(), "GET" | "HEAD" | "OPTIONS" | "PUT" | "DELETE" | "TRACE");
         let mut once = || self.request_once(request, &lines, timeouts, is_broken_off);
@@ -191,6 +202,9 @@ impl Client {
         is_broken_off: &dyn Fn() -> bool,
     ) -> Result<Response, RequestError> {
         let begun = Instant::now();
+        if let Protocol::Http2 { .. } = request.protocol {
+            return self.request_http2(request, timeouts, is_broken_off);
+        }
         let kept = self.connection.take().filter(|connection| connection.tls == request.tls);
         let (mut connection, connected) = match kept {
             Some(connection) => (connection, false),
@@ -207,6 +221,31 @@ impl Client {
         let unread = connection.input.len();
         if connection.codec.reuse(unread) {
             self.connection = Some(connection);
+        }
+        Ok(response)
+    }
+
+    fn request_http2(
+        &mut self,
+        request: &Request,
+        timeouts: Timeouts,
+        is_broken_off: &dyn Fn() -> bool,
+    ) -> Result<Response, RequestError> {
+        let begun = Instant::now();
+        let prepared = request.http2()?;
+        let kept = self.http2.take().filter(|connection| connection.tls == request.tls);
+        let (mut connection, connected) = match kept {
+            Some(connection) => (connection, false),
+            None => {
+                let wait = Wait::new(begun, timeouts.connect, is_broken_off);
+                (Http2Connection::open(&self.address, request.tls.as_ref(), &wait)?, true)
+            }
+        };
+        let wait = Wait::new(begun, timeouts.response, is_broken_off);
+        let mut response = connection.request(&prepared, begun, &wait)?;
+        response.connected = connected;
+        if connection.is_usable() {
+            self.http2 = Some(connection);
         }
         Ok(response)
     }
@@ -372,6 +411,7 @@ mod tests {
             url: Url::parse(&format!("http://{address}/")).unwrap(),
             address: Address::Tcp(address),
             tls: None,
+            protocol: Protocol::Http1,
             method: "GET".to_owned(),
             fields: vec![("Accept".to_owned(), "*/*".to_owned())],
             body: None,

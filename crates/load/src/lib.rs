@@ -4,7 +4,7 @@
 //! is no answer, a request that should have been sent and was not is counted, and a figure that the load
 //! generator itself limited is said to be none of the server's.
 //!
-//! The way of a measurement, in order: `url.rs` where to, `tls/` how that is encrypted, `plan.rs` what is asked and how often, `engine/`
+//! The way of a measurement, in order: `url.rs` where to, `tls/` how that is encrypted, `http2/` how streams share a connection, `plan.rs` what is asked and how often, `engine/`
 //! asks, `outcome.rs` is what was seen; `measure/` weighs the server's processes meanwhile, `compare/` repeats it
 //! for several targets, `scenario/` reads comparisons from a file, `repeat.rs` for one, `statistics` says what may be concluded, `report/` tells it. `quantity.rs`
 //! and `foreign/` read what was typed.
@@ -17,6 +17,7 @@ pub mod collection;
 pub mod compare;
 pub mod engine;
 pub mod foreign;
+pub mod http2;
 pub mod latency;
 pub mod measure;
 pub mod outcome;

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
+use crate::http2::Http2Seen;
 use crate::latency::Latencies;
 use crate::tls::Handshakes;
 
@@ -34,6 +35,8 @@ pub struct Run {
     pub omitted: Option<Omitted>,
     /// Handshakes of TLS, those of the warm-up among them; none over http.
     pub handshakes: Handshakes,
+    /// Streams and what servers said of them; `None` over HTTP/1.1.
+    pub http2: Option<Http2Seen>,
     /// The load's own side.
     pub generator: Generator,
     /// Why it was over.
@@ -75,6 +78,10 @@ pub struct Failures {
     pub closed: u64,
     /// The connection ended within the answer.
     pub truncated: u64,
+    /// The server reset the stream of the request.
+    pub reset: u64,
+    /// The server took no more requests on the connection, and said that something was wrong (GOAWAY).
+    pub goaway: u64,
     /// What came is no HTTP.
     pub malformed: u64,
     /// The answer was not whole in time.
@@ -244,7 +251,8 @@ impl Tally {
 impl Failures {
     /// All of them.
     pub fn sum(&self) -> u64 {
-        self.connect + self.tls + self.closed + self.truncated + self.malformed + self.timed_out + self.unsent
+        let ended = self.closed + self.truncated + self.reset + self.goaway;
+        self.connect + self.tls + ended + self.malformed + self.timed_out + self.unsent
     }
 
     fn merge(&mut self, other: &Failures) {
@@ -252,6 +260,8 @@ impl Failures {
         self.tls += other.tls;
         self.closed += other.closed;
         self.truncated += other.truncated;
+        self.reset += other.reset;
+        self.goaway += other.goaway;
         self.malformed += other.malformed;
         self.timed_out += other.timed_out;
         self.unsent += other.unsent;
@@ -273,6 +283,7 @@ impl Run {
             stalls: Vec::new(),
             omitted: None,
             handshakes: Handshakes::default(),
+            http2: None,
             generator: Generator::default(),
             end: End::Time,
         }

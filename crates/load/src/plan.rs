@@ -44,6 +44,8 @@ pub struct Request {
     pub address: Address,
     /// How it is encrypted; `None` over http.
     pub tls: Option<Tls>,
+    /// The version of HTTP; the same for all requests of a plan.
+    pub protocol: Protocol,
     /// The method, a token.
     pub method: String,
     /// Header fields beside Host, Content-Length and Connection, which follow from the rest. A field `Host`
@@ -56,6 +58,22 @@ pub struct Request {
     /// The statuses that count as success.
     pub expect: Expect,
 }
+
+/// The version of HTTP that requests are sent over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protocol {
+    /// HTTP/1.1, one request at a time on a connection.
+    Http1,
+    /// HTTP/2: over TLS by ALPN, in the clear with prior knowledge (RFC 9113 section 3).
+    Http2 {
+        /// Most concurrent streams of a connection, from 1.
+        streams: u32,
+    },
+}
+
+/// Most streams of a connection that can be asked for. RFC 9113 section 6.5.2 recommends that servers allow at least 100;
+/// those that are known allow up to 1024.
+pub const STREAMS_MAX: u32 = 10_000;
 
 /// Which statuses count as success.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -161,6 +179,31 @@ impl Request {
         {
             address.set_port(own);
         }
+    }
+}
+
+impl Protocol {
+    /// The name of the version, as reports write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Protocol::Http1 => "HTTP/1.1",
+            Protocol::Http2 { .. } => "HTTP/2",
+        }
+    }
+
+    /// Requests that a connection may have at a time.
+    pub fn streams(self) -> u32 {
+        match self {
+            Protocol::Http1 => 1,
+            Protocol::Http2 { streams } => streams.max(1),
+        }
+    }
+}
+
+impl Plan {
+    /// The version of HTTP that its requests are sent over.
+    pub fn protocol(&self) -> Protocol {
+        self.requests.first().map_or(Protocol::Http1, |request| request.protocol)
     }
 }
 

@@ -86,6 +86,14 @@ pub enum UrlError {
         /// Each address that was tried, and what happened.
         why: String,
     },
+    /// It is connected to, and speaks no HTTP/2.
+    #[error("no HTTP/2 with {endpoint}: {why}")]
+    NoHttp2 {
+        /// Who was wanted.
+        endpoint: Endpoint,
+        /// What happened, and what to do.
+        why: String,
+    },
     /// It is connected to, and cannot be asked.
     #[error("no TLS with {endpoint}: {why}")]
     Handshake {

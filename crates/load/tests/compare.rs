@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use onehop_load::compare::{Check, CompareError, Mark, Metric, Row, Settings, Source, Target, compare};
 use onehop_load::measure::Start;
-use onehop_load::plan::{Expect, Pace, Request, Timeouts};
+use onehop_load::plan::{Expect, Pace, Protocol, Request, Timeouts};
 use onehop_load::statistics::Verdict;
 use onehop_load::{Address, Observer, Unobserved, Url};
 
@@ -57,7 +57,18 @@ fn request(url: &str) -> Request {
     let address = Address::Tcp(url.authority.parse().unwrap());
     let (method, fields) = ("GET".to_owned(), Vec::new());
     let name = "page".to_owned();
-    Request { name, url, address, tls: None, method, fields, body: None, weight: 1, expect: Expect::Success }
+    Request {
+        name,
+        url,
+        address,
+        tls: None,
+        protocol: Protocol::Http1,
+        method,
+        fields,
+        body: None,
+        weight: 1,
+        expect: Expect::Success,
+    }
 }
 
 fn settings(rounds: usize, time: Duration) -> Settings {

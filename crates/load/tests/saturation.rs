@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use onehop_load::measure::Start;
 use onehop_load::measure::{Server, wait_until_ready};
-use onehop_load::plan::{Expect, Pace, Plan, Request, Reuse, Spacing, Timeouts, Until};
+use onehop_load::plan::{Expect, Pace, Plan, Protocol, Request, Reuse, Spacing, Timeouts, Until};
 use onehop_load::saturation::{Limit, NoRate, Settings, Verdict, search};
 use onehop_load::{Address, Observer, Unobserved, Url};
 
@@ -48,6 +48,7 @@ fn sleeping_server() -> (Server, Plan) {
     let url = Url::parse(&format!("http://127.0.0.1:{}/", server.port())).unwrap();
     let request = Request {
         tls: None,
+        protocol: Protocol::Http1,
         name: "page".to_owned(),
         address: Address::Tcp(url.authority.parse().unwrap()),
         url,

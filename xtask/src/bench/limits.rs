@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use onehop_load::compare::{self, Check, Metric, Settings, Source, Target};
 use onehop_load::measure::Start;
-use onehop_load::plan::{Expect, Pace, Request};
+use onehop_load::plan::{Expect, Pace, Protocol, Request};
 use onehop_load::{Address, Url};
 use serde_json::{Value, json};
 
@@ -155,6 +155,7 @@ fn arm(name: &str, limits: &str, upstream: SocketAddr, work: &Path) -> Outcome<T
     let address: SocketAddr = target.authority.parse()?;
     let ask = Request {
         tls: None,
+        protocol: Protocol::Http1,
         name: "page".to_owned(),
         url: target,
         address: Address::Tcp(address),

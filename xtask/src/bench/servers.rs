@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use onehop_load::measure::Start;
 use onehop_load::measure::{self, Server};
-use onehop_load::plan::{Expect, Request, Timeouts};
+use onehop_load::plan::{Expect, Protocol, Request, Timeouts};
 use onehop_load::{Address, Url};
 
 use crate::Outcome;
@@ -68,6 +68,7 @@ pub(crate) fn wait_until_ready(server: &mut Server, path: &str, expect: Expect) 
 pub(crate) fn ask(address: SocketAddr, path: &str) -> Outcome<Request> {
     Ok(Request {
         tls: None,
+        protocol: Protocol::Http1,
         name: path.to_owned(),
         url: Url::parse(&format!("http://{address}{path}"))?,
         address: Address::Tcp(address),

@@ -12,7 +12,7 @@ use std::time::Duration;
 use onehop_load::compare::{self, Check, Comparison, Metric, Row, Settings, Source, Target};
 use onehop_load::measure::Start;
 use onehop_load::measure::{Meter, Server};
-use onehop_load::plan::{Expect, Pace, Request};
+use onehop_load::plan::{Expect, Pace, Protocol, Request};
 use onehop_load::statistics::Verdict;
 use onehop_load::{Address, Url, measure};
 use serde_json::{Value, json};
@@ -209,6 +209,7 @@ fn arm(name: &str, source: Source) -> Outcome<Target> {
     let address: SocketAddr = target.authority.parse()?;
     let ask = Request {
         tls: None,
+        protocol: Protocol::Http1,
         name: "page".to_owned(),
         url: target,
         address: Address::Tcp(address),

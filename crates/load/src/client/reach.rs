@@ -5,8 +5,9 @@ use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
 use std::time::{Duration, Instant};
 
 use super::RequestError;
+use super::http2::Http2Connection;
 use super::stream::{Stream, Wait};
-use crate::plan::Request;
+use crate::plan::{Protocol, Request};
 use crate::url::{Address, Endpoint, UrlError};
 
 impl Endpoint {
@@ -47,22 +48,27 @@ impl Endpoint {
 }
 
 impl Request {
-    /// Finds the address that its server accepts connections at, and, over TLS, whether it can be spoken with there: a
-    /// load whose first handshakes all fail has nothing to measure.
+    /// Finds the address that its server accepts connections at, and, over TLS and HTTP/2, whether it can be spoken with
+    /// there: a load whose first handshakes all fail has nothing to measure.
     ///
     /// # Errors
-    /// Where the name leads nowhere, nobody accepts, or the certificate is not trusted.
+    /// Where the name leads nowhere, nobody accepts, the certificate is not trusted, or the server speaks no HTTP/2.
     pub fn reach(&mut self, timeout: Duration) -> Result<(), UrlError> {
         self.address = self.url.endpoint.reach(timeout)?;
-        let Some(tls) = &self.tls else { return Ok(()) };
         let wait = Wait::new(Instant::now(), timeout, &|| false);
-        match Stream::open(&self.address, Some(tls), &wait) {
-            Ok(_) => Ok(()),
-            Err(RequestError::Tls(why)) => {
-                Err(UrlError::Handshake { endpoint: self.url.endpoint.clone(), why })
+        let reached = match (self.protocol, &self.tls) {
+            (Protocol::Http1, None) => return Ok(()),
+            (Protocol::Http1, Some(tls)) => Stream::open(&self.address, Some(tls), &wait).map(drop),
+            (Protocol::Http2 { .. }, tls) => {
+                Http2Connection::open(&self.address, tls.as_ref(), &wait).map(drop)
             }
-            Err(error) => Err(self.url.endpoint.unreachable(&error.to_string())),
-        }
+        };
+        let endpoint = self.url.endpoint.clone();
+        reached.map_err(|error| match error {
+            RequestError::Tls(why) => UrlError::Handshake { endpoint, why },
+            RequestError::Http2(why) => UrlError::NoHttp2 { endpoint, why },
+            error => endpoint.unreachable(&error.to_string()),
+        })
     }
 }
 

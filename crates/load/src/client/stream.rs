@@ -90,10 +90,15 @@ impl Stream {
             if let Err(error) = take_records(&mut session, records.get(..count).unwrap_or_default()) {
                 // The alert that says why.
                 stream.socket.send_records(&mut session, wait)?;
-                return Err(RequestError::Tls(tls.explain(&error)));
+                let why = tls.explain(&error);
+                return Err(match tls.is_without_http2(&error) {
+                    true => RequestError::Http2(why),
+                    false => RequestError::Tls(why),
+                });
             }
         }
         stream.socket.send_records(&mut session, wait)?;
+        tls.check_protocol(&session).map_err(RequestError::Http2)?;
         stream.tls = Some(Box::new(session));
         Ok(stream)
     }

@@ -10,7 +10,7 @@ use super::limits::REQUESTS_MAX;
 use super::notes::Notes;
 use super::problem::{Problem, printable};
 use super::{Collection, check, encode, nowhere};
-use crate::plan::{Expect, Request};
+use crate::plan::{Expect, Protocol, Request};
 use crate::url::Url;
 
 /// Only what is read; recorded answers may be many times as large and are passed over.
@@ -150,7 +150,18 @@ fn request(request: HarRequest, url: Url, expect: Expect, notes: &mut Notes) -> 
     if body.is_none() && is_sent {
         notes.push(&format!("`{name}`: the body was not recorded, it is asked without"));
     }
-    Request { name, url, address: nowhere(), tls: None, method, fields, body, weight: 1, expect }
+    Request {
+        name,
+        url,
+        address: nowhere(),
+        tls: None,
+        protocol: Protocol::Http1,
+        method,
+        fields,
+        body,
+        weight: 1,
+        expect,
+    }
 }
 
 /// The text as it was sent; of parameters alone, the form that they were.

@@ -4,7 +4,7 @@ use super::limits::REQUESTS_MAX;
 use super::problem::Problem;
 use super::variables::Variables;
 use super::{Collection, check, nowhere};
-use crate::plan::{Expect, Request};
+use crate::plan::{Expect, Protocol, Request};
 use crate::url::Url;
 
 const MEND: &str = "Mend the line, or leave it out with `#`.";
@@ -49,6 +49,7 @@ fn request(line: &str, variables: &mut Variables) -> Result<Request, Problem> {
         url: parsed,
         address: nowhere(),
         tls: None,
+        protocol: Protocol::Http1,
         method: method.to_owned(),
         fields: Vec::new(),
         body: None,

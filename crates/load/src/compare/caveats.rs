@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 
 use super::{Mark, Metric, Row, Sample, Settings, Source, Target, table};
 use crate::caveat::{Caveat, CaveatCode};
+use crate::http2::Http2Seen;
 use crate::outcome::Tally;
 use crate::plan;
 use crate::statistics::PAIRS_MIN;
@@ -31,10 +32,12 @@ pub(super) fn of(targets: &[Target], settings: &Settings, samples: &[Sample], ro
         let own: Vec<&Sample> = samples.iter().filter(|sample| sample.target == place).collect();
         caveats.extend(of_usage(target, &own));
         caveats.extend(of_marks(target, &own));
+        caveats.extend(of_streams(target, &own));
     }
     if let Some((control, tests)) = targets.split_first() {
         let sums = Sums::of(0, control, samples);
         for (index, test) in tests.iter().enumerate() {
+            caveats.extend(of_protocols(control, test));
             caveats.extend(of_responses((control, &sums), (test, &Sums::of(index + 1, test, samples))));
         }
     }
@@ -121,6 +124,13 @@ fn of_marks(target: &Target, own: &[&Sample]) -> Vec<Caveat> {
     caveats
 }
 
+/// What servers said of the streams of their connections, all rounds together.
+fn of_streams(target: &Target, own: &[&Sample]) -> Vec<Caveat> {
+    let mut seen = Http2Seen::default();
+    own.iter().filter_map(|sample| sample.run.http2.as_ref()).for_each(|one| seen.merge(one));
+    seen.caveats().into_iter().map(|caveat| caveat.of(&format!("`{}`", target.name))).collect()
+}
+
 /// All that an target answered in all rounds.
 struct Sums<'a> {
     /// Names and tallies of its requests.
@@ -141,6 +151,17 @@ impl<'a> Sums<'a> {
         }
         Sums { requests, statuses }
     }
+}
+
+fn of_protocols(control: &Target, test: &Target) -> Option<Caveat> {
+    let name = |target: &Target| target.requests.first().map(|request| request.protocol.name());
+    let (one, other) = (name(control)?, name(test)?);
+    (one != other).then(|| {
+        CaveatCode::ProtocolsDiffer.says(format!(
+            "`{}` was asked over {one}, `{}` over {other}: what differs may be the protocols' doing",
+            control.name, test.name
+        ))
+    })
 }
 
 fn of_responses((control, sums): (&Target, &Sums<'_>), (test, others): (&Target, &Sums<'_>)) -> Vec<Caveat> {
@@ -235,7 +256,7 @@ mod tests {
     use super::super::Check;
     use super::super::sample::sample;
     use super::*;
-    use crate::plan::{Expect, Request};
+    use crate::plan::{Expect, Protocol, Request};
     use crate::url::{Address, Url};
 
     fn target(name: &str) -> Target {
@@ -244,6 +265,7 @@ mod tests {
             url: Url::parse("http://localhost:8080/").unwrap(),
             address: Address::Tcp("127.0.0.1:8080".parse().unwrap()),
             tls: None,
+            protocol: Protocol::Http1,
             method: "GET".to_owned(),
             fields: Vec::new(),
             body: None,

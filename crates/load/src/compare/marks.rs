@@ -92,6 +92,8 @@ fn void(run: &Run) -> Option<String> {
         (failures.tls, "without a TLS handshake"),
         (failures.closed, "closed without an answer"),
         (failures.truncated, "broken off"),
+        (failures.reset, "reset by the server (RST_STREAM)"),
+        (failures.goaway, "not taken by the server (GOAWAY)"),
         (failures.malformed, "answered by no HTTP"),
         (failures.timed_out, "not answered in time"),
         (failures.unsent, "never sent, since no connection was free"),

@@ -38,6 +38,7 @@ pub(super) fn run(good: u64, micros: u64) -> Run {
         stalls: Vec::new(),
         omitted: None,
         handshakes: crate::tls::Handshakes::default(),
+        http2: None,
         generator: Generator::default(),
         end: End::Time,
     }

@@ -264,7 +264,7 @@ fn with_port(authority: &str, port: u16) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::Expect;
+    use crate::plan::{Expect, Protocol};
     use crate::url::Url;
 
     fn request(url: &str, address: &str) -> Request {
@@ -273,6 +273,7 @@ mod tests {
             url: Url::parse(url).unwrap(),
             address: Address::Tcp(address.parse().unwrap()),
             tls: None,
+            protocol: Protocol::Http1,
             method: "GET".to_owned(),
             fields: vec![("host".to_owned(), "example.com:0".to_owned())],
             body: None,

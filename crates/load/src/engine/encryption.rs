@@ -87,6 +87,11 @@ impl Encryption {
         handshakes.note(&self.session);
     }
 
+    /// Whether the server chose the protocol that is to be spoken.
+    pub(super) fn check_protocol(&self) -> Result<(), String> {
+        self.tls.check_protocol(&self.session)
+    }
+
     pub(super) fn explain(&self, error: &Error) -> String {
         self.tls.explain(error)
     }

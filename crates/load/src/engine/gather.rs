@@ -57,6 +57,10 @@ pub(super) fn gather(
     for thread in seen {
         handshakes.merge(&thread.handshakes);
     }
+    let http2 = seen.iter().filter_map(|thread| thread.http2.clone()).reduce(|mut all, other| {
+        all.merge(&other);
+        all
+    });
     Run {
         begun,
         elapsed,
@@ -68,6 +72,7 @@ pub(super) fn gather(
         stalls,
         omitted,
         handshakes,
+        http2,
         generator,
         end,
     }
@@ -86,7 +91,7 @@ fn generator(plan: &Plan, seen: &[Seen], total: &Tally, measured: Duration, has_
         refused: seen.iter().map(|thread| thread.refused).sum(),
         waited: seen.iter().map(|thread| thread.waited).sum(),
         arrivals: total.requests(),
-        connections: plan.pace.connections(),
+        connections: plan.pace.connections().saturating_mul(plan.protocol().streams() as usize),
         length: measured,
         latency: total.latency.clone(),
         service: total.service.clone(),

@@ -11,6 +11,19 @@ pub(super) const EVENTS_MAX: usize = 256;
 /// Reads of one connection before the others have their turn.
 pub(super) const READS_PER_TURN_MAX: usize = 16;
 
+/// Rounds in which streams that got their responses begin the next requests, before what they sent goes out.
+pub(super) const ROUNDS_PER_TURN_MAX: usize = 4;
+
+/// How often connections whose streams have something to do get their turn, before the clock is looked at again.
+pub(super) const TURNS_MAX: usize = 16;
+
+/// Connections that a request is sent on again after a server took it back with GOAWAY and NO_ERROR. Twice is bad luck,
+/// more is a server that takes no requests.
+pub(super) const RESENT_MAX: u8 = 3;
+
+/// Streams of all connections together: half a kibibyte each.
+pub(super) const STREAMS_TOGETHER_MAX: usize = 1_000_000;
+
 /// Connections of one thread that are opened at the same time when a load begins. More would overflow what
 /// servers let wait (a `listen` backlog of 128 is usual), and a lost SYN is repeated after a second only.
 pub(super) const CONNECTING_AT_START_MAX: usize = 64;

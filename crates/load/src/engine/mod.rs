@@ -2,6 +2,7 @@
 //!
 //! Owns the threads of a run and what becomes of their notes. In the order of a request: `schedule.rs` and
 //! `order.rs` say when and what is asked, `thread.rs` and `thread/exchange.rs` ask, `connection.rs` reads the answer (`encryption.rs` and `thread/encrypted.rs` between where it is https), `record.rs` notes it;
+//! over HTTP/2 `thread/streams.rs`, `thread/sessions.rs` and `session.rs` share a connection among requests;
 //! `series.rs` and `verdict.rs` put the notes of all threads together. Never counts what it did not see whole,
 //! and never spins: a load that takes the server's core measures itself.
 
@@ -13,11 +14,11 @@ use std::time::{Instant, SystemTime};
 
 use crate::client::UnsendableRequest;
 use crate::outcome::Run;
-use crate::plan::{Pace, Plan};
+use crate::plan::{Pace, Plan, Protocol, Reuse};
 use crate::progress::Observer;
 
 pub(crate) use descriptors::make_room_early;
-use limits::PIECES_WAITING_MAX;
+use limits::{PIECES_WAITING_MAX, STREAMS_TOGETHER_MAX};
 use record::{Piece, Record, Times};
 use request::{Destination, PreparedRequest};
 use schedule::Schedule;
@@ -38,6 +39,7 @@ mod record;
 mod request;
 mod schedule;
 mod series;
+mod session;
 mod socket;
 mod thread;
 mod turns;
@@ -78,6 +80,9 @@ pub enum LoadError {
         /// The letter.
         odd: char,
     },
+    /// A load that cannot be put on a server over HTTP/2.
+    #[error("this load cannot use HTTP/2: {0}")]
+    Http2(&'static str),
     /// The system would not.
     #[error("the load could not start ({what}): {why}")]
     System {
@@ -104,6 +109,7 @@ pub enum LoadError {
 pub fn run(plan: &Plan, observer: &mut dyn Observer) -> Result<Run, LoadError> {
     check(plan)?;
     let (requests, destinations) = request::prepare(plan)?;
+    check_http2(plan, destinations.len())?;
     let connections = plan.pace.connections();
     let threads = plan.threads.clamp(1, connections);
     descriptors::make_room(connections, threads)?;
@@ -170,6 +176,35 @@ fn check(plan: &Plan) -> Result<(), LoadError> {
         }
     }
     Ok(())
+}
+
+/// What cannot be done over HTTP/2.
+fn check_http2(plan: &Plan, servers: usize) -> Result<(), LoadError> {
+    let protocol = plan.protocol();
+    if plan.requests.iter().any(|request| request.protocol != protocol) {
+        return Err(LoadError::Http2("all its requests have to be sent over the same version of HTTP"));
+    }
+    if protocol == Protocol::Http1 {
+        return Ok(());
+    }
+    let connections = plan.pace.connections();
+    if connections.saturating_mul(protocol.streams() as usize) > STREAMS_TOGETHER_MAX {
+        return Err(LoadError::Http2("connections times streams is more than a million"));
+    }
+    if plan.reuse == Reuse::New && protocol.streams() > 1 {
+        return Err(LoadError::Http2(
+            "a new connection for each request has one stream: leave --streams out",
+        ));
+    }
+    match &plan.pace {
+        Pace::Open { .. } if servers > 1 => {
+            Err(LoadError::Http2("at a rate it asks one server only, not yet several: leave --rate out"))
+        }
+        Pace::Closed { .. } if connections < servers => {
+            Err(LoadError::Http2("each server needs a connection of its own: give more with -c"))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn died() -> LoadError {
@@ -263,6 +298,7 @@ impl<'a> Spawner<'a> {
             work,
             cycles,
             connections,
+            protocol: plan.protocol(),
         }
     }
 }

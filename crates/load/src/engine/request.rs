@@ -7,7 +7,8 @@ use onehop_http1::{AskHead, BodyLength, ClientCodec, Refusal};
 
 use super::LoadError;
 use crate::client::CODEC_LIMITS;
-use crate::plan::{Expect, Plan, Request, Reuse};
+use crate::http2::Http2Request;
+use crate::plan::{Expect, Plan, Protocol, Request, Reuse};
 use crate::tls::Tls;
 use crate::url::Address;
 
@@ -28,6 +29,8 @@ pub(super) struct PreparedRequest {
     pub address: usize,
     /// What counts as success.
     pub expect: Expect,
+    /// The same for HTTP/2, where that is spoken.
+    pub http2: Option<Http2Request>,
     method: Vec<u8>,
     body: BodyLength,
 }
@@ -66,10 +69,16 @@ pub(super) fn prepare(plan: &Plan) -> Result<(Vec<PreparedRequest>, Vec<Destinat
             found.len() - 1
         });
         let bytes = serialise(request, plan)?;
+        let unsendable = |why| LoadError::Unsendable { name: request.name.clone(), why };
+        let http2 = match request.protocol {
+            Protocol::Http1 => None,
+            Protocol::Http2 { .. } => Some(request.http2().map_err(unsendable)?),
+        };
         requests.push(PreparedRequest {
             bytes,
             address,
             expect: request.expect.clone(),
+            http2,
             method: request.method.clone().into_bytes(),
             body: request.body_length(),
         });

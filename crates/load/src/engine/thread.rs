@@ -25,12 +25,16 @@ use super::record::{Failure, Notes, Past, Record};
 use super::request::{Destination, PreparedRequest};
 use super::schedule::Schedule;
 use super::turns::Cycle;
+use crate::http2::Http2Seen;
 use crate::latency::Latencies;
-use crate::plan::{Reuse, Timeouts};
+use crate::plan::{Protocol, Reuse, Timeouts};
 use crate::tls::Handshakes;
+use streams::Streams;
 
 mod encrypted;
 mod exchange;
+mod sessions;
+mod streams;
 
 /// What all threads of a run see.
 #[derive(Debug)]
@@ -61,6 +65,7 @@ pub(super) struct Orders<'a> {
     pub cycles: Vec<Cycle>,
     /// For each connection its cycle.
     pub connections: Vec<usize>,
+    pub protocol: Protocol,
 }
 
 /// When a thread asks.
@@ -79,6 +84,8 @@ pub(super) struct Seen {
     pub waited: u64,
     pub connections_opened: u64,
     pub handshakes: Handshakes,
+    /// Over HTTP/2.
+    pub http2: Option<Http2Seen>,
     /// Connections that this system refused to open, each time that it was tried.
     pub refused: u64,
     /// CPU time and time in the run queue, and the time in which that was.
@@ -127,18 +134,28 @@ pub(super) struct Thread<'a> {
     connections_opened: u64,
     handshakes: Handshakes,
     refused: u64,
+    /// What HTTP/2 has beside.
+    streams: Option<Streams>,
 }
 
 impl<'a> Thread<'a> {
     pub(super) fn new(orders: Orders<'a>, record: Record) -> Result<Self, Errno> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
-        let count = orders.connections.len();
-        let connections = orders.connections.iter().map(|cycle| Connection::new(*cycle)).collect();
         let is_open = matches!(orders.work, Work::Open { .. });
+        // Each stream has a place, as each connection has over HTTP/1.1.
+        let per_connection = orders.protocol.streams() as usize;
+        let count = orders.connections.len() * per_connection;
+        let cycles = orders.connections.iter().flat_map(|cycle| std::iter::repeat_n(*cycle, per_connection));
+        let connections = cycles.map(Connection::new).collect();
+        let streams = match orders.protocol {
+            Protocol::Http1 => None,
+            Protocol::Http2 { .. } => Some(Streams::new(orders.connections.len(), per_connection, is_open)),
+        };
         let addresses = orders.destinations.len();
         let cached_head = orders.requests.iter().map(|_| CachedHead::default()).collect();
         // The first one stands last, where places are taken from.
         let places: Vec<usize> = (0..count).rev().collect();
+        let vacant = places.iter().copied().filter(|place| is_open && place % per_connection == 0).collect();
         Ok(Thread {
             orders,
             origin: Instant::now(),
@@ -151,9 +168,9 @@ impl<'a> Thread<'a> {
             cached_head,
             timers: BinaryHeap::new(),
             again: Vec::new(),
-            unbegun: if is_open { Vec::new() } else { places.clone() },
+            unbegun: if is_open { Vec::new() } else { places },
             idle: vec![Vec::new(); addresses],
-            vacant: if is_open { places } else { Vec::new() },
+            vacant,
             queue: VecDeque::new(),
             arrival: None,
             busy: 0,
@@ -165,6 +182,7 @@ impl<'a> Thread<'a> {
             connections_opened: 0,
             handshakes: Handshakes::default(),
             refused: 0,
+            streams,
         })
     }
 
@@ -188,6 +206,7 @@ impl<'a> Thread<'a> {
             self.begin_unbegun(now);
             self.read_again();
             self.serve_queue(now);
+            self.serve_sessions();
             events.clear();
             self.wait(&mut events);
             for event in &events {
@@ -204,6 +223,7 @@ impl<'a> Thread<'a> {
             waited: self.waited,
             connections_opened: self.connections_opened,
             handshakes: self.handshakes,
+            http2: self.streams.map(|streams| streams.seen),
             refused: self.refused,
             processor,
         }
@@ -285,7 +305,7 @@ impl<'a> Thread<'a> {
 
     /// The next request of a connection of a closed loop, at once.
     fn request_again(&mut self, place: usize, now: u64) {
-        if self.is_stopping(now) || !self.take_turn(now) {
+        if self.is_stopping(now) || self.park(place) || !self.take_turn(now) {
             return;
         }
         let Some(connection) = self.connections.get(place) else { return };
@@ -379,7 +399,7 @@ impl<'a> Thread<'a> {
             };
             match connection.stage {
                 Stage::Resting => self.request_again(place, now),
-                Stage::Connecting if connection.socket.is_none() => self.connect(place),
+                Stage::Connecting if self.has_no_socket(place) => self.connect(place),
                 _ => {}
             }
         }
@@ -401,7 +421,7 @@ impl<'a> Thread<'a> {
                 continue;
             }
             match connection.stage {
-                Stage::Connecting if connection.socket.is_none() && self.refused > 0 => {
+                Stage::Connecting if self.refused > 0 && self.has_no_socket(place) => {
                     self.failed(
                         place,
                         Failure::Connect,
@@ -427,6 +447,7 @@ impl<'a> Thread<'a> {
         let can_serve = !self.queue.is_empty() && self.has_free_place();
         if can_serve
             || !self.again.is_empty()
+            || self.streams.as_ref().is_some_and(Streams::has_touched)
             || (!self.unbegun.is_empty() && self.connecting < CONNECTING_AT_START_MAX)
         {
             timeout = Duration::ZERO;

@@ -1,4 +1,4 @@
-//! The command lines of wrk, ab, autocannon, oha, hey and k6, so that a command written for one of them works unchanged.
+//! The command lines of wrk, ab, autocannon, oha, hey, k6 and h2load, so that a command written for one of them works unchanged.
 //!
 //! Pure: words in, what they ask for out. Owns these tools' options, with their own defaults. Never takes an
 //! option for another, and never drops one in silence that would change the figures: it is an error that says what
@@ -13,7 +13,7 @@ mod wrk;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::plan::{Reuse, Timeouts};
+use crate::plan::{Protocol, Reuse, Timeouts};
 
 /// Whose options they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +30,8 @@ pub enum Tool {
     Hey,
     /// k6, with a URL in the place of its script.
     K6,
+    /// h2load 1, of nghttp2.
+    H2load,
 }
 
 /// What such a command asks for.
@@ -47,6 +49,8 @@ pub struct Options {
     pub requests: Option<u64>,
     /// Requests per second over all connections, evenly: an open loop.
     pub rate: Option<f64>,
+    /// The version of HTTP.
+    pub protocol: Protocol,
     /// The method.
     pub method: String,
     /// Header fields.
@@ -99,7 +103,7 @@ pub fn read(tool: Tool, words: &[String], port: Option<u16>) -> Result<Options, 
         Tool::Wrk => wrk::read(words),
         Tool::Ab => ab::read(words),
         Tool::Autocannon => autocannon::read(words, port),
-        Tool::Oha | Tool::Hey | Tool::K6 => table::read(tool, words),
+        Tool::Oha | Tool::Hey | Tool::K6 | Tool::H2load => table::read(tool, words),
     }
 }
 
@@ -113,6 +117,7 @@ impl Tool {
             Tool::Oha => "oha",
             Tool::Hey => "hey",
             Tool::K6 => "k6",
+            Tool::H2load => "h2load",
         }
     }
 
@@ -131,6 +136,7 @@ impl Options {
             time: None,
             requests: None,
             rate: None,
+            protocol: Protocol::Http1,
             method: "GET".to_owned(),
             fields: Vec::new(),
             body: None,
@@ -170,7 +176,7 @@ mod tests {
     #[test]
     fn no_words_make_it_panic() {
         let odd = ["-", "--", "-c", "-c=", "--=", "---", "[", "]", "-W", "é", "-é", "", "--html", "-H", ":"];
-        for tool in [Tool::Wrk, Tool::Ab, Tool::Autocannon, Tool::Oha, Tool::Hey, Tool::K6] {
+        for tool in [Tool::Wrk, Tool::Ab, Tool::Autocannon, Tool::Oha, Tool::Hey, Tool::K6, Tool::H2load] {
             for first in odd {
                 for second in odd {
                     let words = [first.to_owned(), second.to_owned(), "http://a/".to_owned()];

@@ -35,6 +35,8 @@ const OURS: &[(&str, Takes)] = &[
     ("cores", Takes::Value),
     ("seed", Takes::Value),
     ("expect", Takes::Value),
+    ("http2", Takes::Nothing),
+    ("streams", Takes::Value),
     ("cacert", Takes::Value),
     ("insecure", Takes::Nothing),
     ("tls-sessions", Takes::Value),

@@ -1,6 +1,7 @@
-//! oha, hey and k6: `oha -z 10s -c 100 http://localhost:8080/`, `hey -n 1000 -c 50 …`, `k6 run --vus 10 …`.
+//! oha, hey, k6 and h2load: `oha -z 10s -c 100 http://localhost:8080/`, `hey -n 1000 -c 50 …`, `k6 run --vus 10 …`,
+//! `h2load -n 1000 -c 1 -m 64 …`.
 //!
-//! Owns one table of their common flags with what each means; defaults are those of oha 1, hey 0.1 and k6 0.50. What
+//! Owns one table of their common flags with what each means; defaults are those of oha 1, hey 0.1, k6 0.50 and h2load 1.52. What
 //! would change the figures and is not done is an error that says what to do instead.
 
 use std::time::Duration;
@@ -8,7 +9,7 @@ use std::time::Duration;
 use super::options::{Spec, Takes, take};
 use super::{Body, ForeignError, Options, Tool};
 use crate::basic;
-use crate::plan::Reuse;
+use crate::plan::{Protocol, Reuse, STREAMS_MAX};
 
 /// A flag of some of the tools.
 struct Flag {
@@ -24,6 +25,16 @@ struct Flag {
 enum Means {
     Requests,
     Connections,
+    /// Over HTTP/2.
+    Http2,
+    /// Concurrent streams of each connection.
+    Streams,
+    /// The version of HTTP by its number or its name in ALPN.
+    Version,
+    /// Over HTTP/1.1.
+    Http1,
+    Threads,
+    WarmUp,
     Time,
     /// Requests per second of all connections together.
     Rate,
@@ -35,6 +46,8 @@ enum Means {
     FieldOf(&'static str),
     Text,
     File,
+    /// The same, with the method POST.
+    FileToPost,
     Basic,
     Timeout,
     ConnectTimeout,
@@ -56,7 +69,7 @@ enum Means {
 }
 
 use Means as M;
-use Tool::{Hey, K6, Oha};
+use Tool::{H2load, Hey, K6, Oha};
 
 const fn flag(
     tools: &'static [Tool],
@@ -67,9 +80,13 @@ const fn flag(
     Flag { tools, letter, long, means }
 }
 
-const HTTP_2: &str = "only HTTP/1.1 is spoken; leave it out to measure that";
 const PROXY: &str = "proxies are not asked; measure the proxy itself by its URL";
 const REDIRECTS: &str = "redirects are not followed: name the URL that they lead to";
+const PIPELINING: &str = "over HTTP/1.1 several requests at a time are more connections (-c)";
+const LISTS: &str = "a list of URLs is `onehop bench collection FILE`";
+const WINDOWS: &str = "windows are as large as Chrome's: 6 MiB of a stream, 15 MiB of a connection";
+const TABLES: &str = "header tables and frames are as large as RFC 9113 has them by default";
+const CIPHERS: &str = "key exchange groups are --tls-curves; cipher suites are the library's";
 const TLS: &str = "certificates of clients are not shown; leave it out";
 const STEPS: &str = "steps are `onehop bench -c 1,8,64 URL` (connections) and `onehop bench -r 100..1000 URL` (requests per second)";
 
@@ -99,10 +116,10 @@ const FLAGS: &[Flag] = &[
     flag(&[Oha], None, &["latency-correction", "disable-color", "ipv4", "ipv6"], M::Nothing),
     flag(&[Oha], Some('w'), &["wait-ongoing-requests-after-deadline"], M::Nothing),
     flag(&[Oha], None, &["fps", "stats-success-breakdown"], M::NothingOfValue),
-    flag(&[Oha], Some('p'), &["http2-parallel"], M::Refused(true, HTTP_2)),
-    flag(&[Oha], None, &["http2"], M::Refused(false, HTTP_2)),
-    flag(&[Oha], None, &["http-version"], M::Refused(true, HTTP_2)),
-    flag(&[Hey], None, &["h2"], M::Refused(false, HTTP_2)),
+    flag(&[Oha], Some('p'), &["http2-parallel"], M::Streams),
+    flag(&[Oha], None, &["http2"], M::Http2),
+    flag(&[Oha], None, &["http-version"], M::Version),
+    flag(&[Hey], None, &["h2"], M::Http2),
     flag(&[Oha, Hey], Some('x'), &["proxy"], M::Refused(true, PROXY)),
     flag(&[Oha], Some('r'), &["redirect"], M::Refused(true, REDIRECTS)),
     flag(&[Oha], None, &["cert", "key"], M::Refused(true, TLS)),
@@ -112,12 +129,7 @@ const FLAGS: &[Flag] = &[
         &["rand-regex-url"],
         M::Refused(false, "URLs at random are several URLs of `onehop bench`"),
     ),
-    flag(
-        &[Oha],
-        None,
-        &["urls-from-file"],
-        M::Refused(false, "a list of URLs is `onehop bench collection FILE`"),
-    ),
+    flag(&[Oha], None, &["urls-from-file"], M::Refused(false, LISTS)),
     flag(&[Oha], None, &["burst-delay", "burst-rate", "burst-duration"], M::Refused(true, STEPS)),
     flag(&[Hey], None, &["disable-redirects"], M::Nothing),
     flag(&[Hey], None, &["cpus"], M::NothingOfValue),
@@ -151,6 +163,48 @@ const FLAGS: &[Flag] = &[
         M::Refused(true, "it is for scripts, which are not run: name the URL itself"),
     ),
     flag(&[K6], None, &["http-debug"], M::Nothing),
+    flag(&[H2load], Some('n'), &["requests"], M::Requests),
+    flag(&[H2load], Some('c'), &["clients"], M::Connections),
+    flag(&[H2load], Some('t'), &["threads"], M::Threads),
+    flag(&[H2load], Some('m'), &["max-concurrent-streams"], M::Streams),
+    flag(&[H2load], Some('D'), &["duration"], M::Time),
+    flag(&[H2load], None, &["warm-up-time"], M::WarmUp),
+    flag(&[H2load], None, &["rps"], M::RateOfEach),
+    flag(&[H2load], Some('H'), &["header"], M::Field),
+    flag(&[H2load], Some('d'), &["data"], M::FileToPost),
+    flag(&[H2load], Some('N'), &["connection-inactivity-timeout"], M::Timeout),
+    flag(&[H2load], None, &["h1"], M::Http1),
+    flag(&[H2load], Some('p'), &["no-tls-proto"], M::Version),
+    flag(&[H2load], None, &["alpn-list", "npn-list"], M::Version),
+    flag(&[H2load], Some('w'), &["window-bits"], M::Note(WINDOWS)),
+    flag(&[H2load], Some('W'), &["connection-window-bits"], M::Note(WINDOWS)),
+    flag(&[H2load], Some('f'), &["max-frame-size"], M::Note(TABLES)),
+    flag(&[H2load], None, &["header-table-size", "encoder-header-table-size"], M::Note(TABLES)),
+    flag(&[H2load], Some('v'), &["verbose"], M::Nothing),
+    flag(&[H2load], None, &["log-file"], M::Note("`--json FILE` holds every figure")),
+    flag(&[H2load], None, &["ciphers", "tls13-ciphers", "groups"], M::Refused(true, CIPHERS)),
+    flag(&[H2load], Some('i'), &["input-file"], M::Refused(true, LISTS)),
+    flag(&[H2load], None, &["timing-script-file"], M::Refused(true, LISTS)),
+    flag(
+        &[H2load],
+        Some('r'),
+        &["rate"],
+        M::Refused(true, "it opens connections at a rate; requests at a rate are --rps"),
+    ),
+    flag(&[H2load], None, &["rate-period"], M::Refused(true, "requests at a rate are --rps")),
+    flag(
+        &[H2load],
+        Some('T'),
+        &["connection-active-timeout"],
+        M::Refused(true, "a connection ends with its requests: `onehop bench --requests-per-connection N`"),
+    ),
+    flag(&[H2load], Some('B'), &["base-uri"], M::Refused(true, "write the whole URL")),
+    flag(
+        &[H2load],
+        None,
+        &["connect-to"],
+        M::Refused(true, "write the address into the URL, and -H 'Host: …'"),
+    ),
 ];
 
 /// The field that oha and hey send by themselves.
@@ -168,9 +222,14 @@ fn key(place: usize, flag: &Flag) -> char {
 
 fn takes(means: Means) -> Takes {
     match means {
-        M::NewConnections | M::NoCompression | M::Json | M::Quiet | M::Nothing | M::Refused(false, _) => {
-            Takes::Nothing
-        }
+        M::NewConnections
+        | M::NoCompression
+        | M::Json
+        | M::Quiet
+        | M::Http1
+        | M::Http2
+        | M::Nothing
+        | M::Refused(false, _) => Takes::Nothing,
         _ => Takes::Value,
     }
 }
@@ -198,6 +257,7 @@ pub(super) fn read(tool: Tool, words: &[String]) -> Result<Options, ForeignError
         (Some(_), requests) => requests.filter(|_| tool == K6),
         (None, requests) => requests.or(asked.requests),
     };
+    share_a_connection(tool, &mut asked);
     if let Some(rate) = rate_of_each {
         asked.rate = Some(rate.saturating_mul(asked.connections as u64) as f64);
     }
@@ -214,6 +274,18 @@ pub(super) fn read(tool: Tool, words: &[String]) -> Result<Options, ForeignError
     Ok(asked)
 }
 
+/// What hey does with -h2: all its workers share a connection.
+fn share_a_connection(tool: Tool, asked: &mut Options) {
+    if let (Hey, Protocol::Http2 { .. }) = (tool, asked.protocol) {
+        let workers = asked.connections;
+        asked.protocol =
+            Protocol::Http2 { streams: u32::try_from(workers).unwrap_or(STREAMS_MAX).min(STREAMS_MAX) };
+        asked.connections = 1;
+        asked
+            .note(format!("hey -h2: {workers} workers are {workers} streams of one connection, as with hey"));
+    }
+}
+
 fn defaults(tool: Tool) -> Options {
     let mut asked = Options::nothing();
     let encodings = match tool {
@@ -225,6 +297,11 @@ fn defaults(tool: Tool) -> Options {
             (asked.connections, asked.requests) = (50, Some(200));
             asked.timeouts.response = Duration::from_secs(20);
             "gzip"
+        }
+        H2load => {
+            asked.requests = Some(1);
+            asked.protocol = Protocol::Http2 { streams: 1 };
+            return asked;
         }
         _ => {
             asked.requests = Some(1);
@@ -268,6 +345,21 @@ fn put(tool: Tool, flag: &Flag, value: String, asked: &mut Options) -> Result<()
     };
     match flag.means {
         M::Connections => asked.connections = tool.size(letter(flag), &value)?,
+        M::Threads => asked.threads = tool.size(letter(flag), &value)?,
+        M::WarmUp => asked.warm_up = tool.time(letter(flag), &value)?,
+        M::Http1 => asked.protocol = version(tool, &name, "1.1", asked.protocol)?,
+        M::Http2 => asked.protocol = Protocol::Http2 { streams: asked.protocol.streams() },
+        M::Streams => {
+            let streams = tool.count(letter(flag), &value)?;
+            let streams = u32::try_from(streams).ok().filter(|streams| *streams <= STREAMS_MAX);
+            let streams =
+                streams.ok_or_else(|| tool.wrong(format!("{name} {value}: {STREAMS_MAX} is the most")))?;
+            if tool == H2load && asked.protocol == Protocol::Http1 && streams > 1 {
+                return Err(tool.wrong(format!("{name}: {PIPELINING}")));
+            }
+            asked.protocol = Protocol::Http2 { streams };
+        }
+        M::Version => asked.protocol = version(tool, &name, &value, asked.protocol)?,
         M::Time => asked.time = Some(tool.time(letter(flag), &value)?),
         M::Rate => asked.rate = Some(tool.count(letter(flag), &value)? as f64),
         M::Method => asked.method = value,
@@ -281,6 +373,10 @@ fn put(tool: Tool, flag: &Flag, value: String, asked: &mut Options) -> Result<()
         }
         M::FieldOf(field) => asked.fields.push((field.to_owned(), value)),
         M::Text => asked.body = Some(Body::Text(value)),
+        M::FileToPost => {
+            asked.body = Some(Body::File(value.into()));
+            asked.method = "POST".to_owned();
+        }
         M::File => asked.body = Some(Body::File(value.into())),
         M::Basic => asked.fields.push(basic::authorization(&value)),
         M::Timeout if value == "0" => asked.timeouts.response = TIMEOUT_OF_NONE,
@@ -297,6 +393,16 @@ fn put(tool: Tool, flag: &Flag, value: String, asked: &mut Options) -> Result<()
         M::Requests | M::RateOfEach | M::Nothing | M::NothingOfValue => {}
     }
     Ok(())
+}
+
+/// `2`, `h2`, `h2c`, `1.1`, `http/1.1`; of a list the first counts.
+fn version(tool: Tool, name: &str, value: &str, before: Protocol) -> Result<Protocol, ForeignError> {
+    match value.split(',').next().unwrap_or_default().trim() {
+        "2" | "2.0" | "h2" | "h2c" => Ok(Protocol::Http2 { streams: before.streams() }),
+        "1.1" | "http/1.1" if before.streams() > 1 => Err(tool.wrong(format!("{name}: {PIPELINING}"))),
+        "1.1" | "http/1.1" => Ok(Protocol::Http1),
+        _ => Err(tool.wrong(format!("{name} {value}: HTTP/1.1 and HTTP/2 are spoken, nothing else"))),
+    }
 }
 
 #[cfg(test)]
@@ -344,13 +450,38 @@ mod tests {
     }
 
     #[test]
+    fn commands_for_http_2_are_read() {
+        let streams = |streams| Protocol::Http2 { streams };
+        let asked = read_line(H2load, "-n 100000 -c 10 -m 32 -t 2 -H accept:x https://a/");
+        assert_eq!((asked.requests, asked.connections, asked.threads), (Some(100_000), 10, 2));
+        assert_eq!((asked.protocol, asked.time), (streams(32), None));
+        let asked = read_line(H2load, "-D 10 --warm-up-time=2 -c 4 --rps 25 -w 30 http://a/");
+        assert_eq!((asked.time, asked.warm_up), (Some(Duration::from_secs(10)), Duration::from_secs(2)));
+        assert_eq!((asked.rate, asked.protocol, asked.notes.len()), (Some(100.0), streams(1), 1));
+        assert_eq!(read_line(H2load, "--h1 http://a/").protocol, Protocol::Http1);
+        assert_eq!(read_line(H2load, "-p http/1.1 http://a/").protocol, Protocol::Http1);
+        let asked = read_line(H2load, "-d body.json http://a/");
+        assert_eq!((asked.method.as_str(), asked.body), ("POST", Some(Body::File("body.json".into()))));
+        assert_eq!(read_line(Oha, "--http2 -p 10 https://a/").protocol, streams(10));
+        assert_eq!(read_line(Oha, "-p 10 --http2 https://a/").protocol, streams(10));
+        assert_eq!(read_line(Oha, "--http-version 2 https://a/").protocol, streams(1));
+        let asked = read_line(Hey, "-h2 -n 100 -c 20 https://a/");
+        assert_eq!((asked.connections, asked.protocol), (1, streams(20)));
+        assert_eq!(read_line(K6, "run --http2 --streams 4 http://a/").ours, ["--http2", "--streams=4"]);
+    }
+
+    #[test]
     fn what_is_not_done_says_what_to_do_instead() {
         for (tool, line, part) in [
-            (Oha, "--http2 http://a/", "HTTP/1.1"),
+            (Oha, "--http-version 3 http://a/", "HTTP/1.1 and HTTP/2"),
+            (Oha, "-p 100000 http://a/", "the most"),
             (Oha, "-x http://p http://a/", "proxies"),
             (Oha, "--urls-from-file list.txt", "collection"),
             (Oha, "--cert a.pem https://a/", "certificates"),
-            (Hey, "-h2 http://a/", "HTTP/1.1"),
+            (H2load, "-r 10 http://a/", "--rps"),
+            (H2load, "--h1 -m 4 http://a/", "more connections"),
+            (H2load, "-m 4 -p http/1.1 http://a/", "more connections"),
+            (H2load, "-i list.txt http://a/", "collection"),
             (Hey, "-o csv http://a/", "--json FILE"),
             (Hey, "-y http://a/", "no option -y"),
             (K6, "run script.js", "Write the URL"),

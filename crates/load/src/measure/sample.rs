@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::Start;
 use super::server::Server;
-use crate::plan::{Expect, Request, Timeouts};
+use crate::plan::{Expect, Protocol, Request, Timeouts};
 use crate::url::{Address, Url};
 
 /// Long enough for a busy machine.
@@ -51,6 +51,7 @@ pub(crate) fn request(path: &str, port: u16) -> Request {
         url: Url::parse(&format!("http://{address}{path}")).unwrap(),
         address: Address::Tcp(address),
         tls: None,
+        protocol: Protocol::Http1,
         method: "GET".to_owned(),
         fields: Vec::new(),
         body: None,

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 use super::{Server, Start, StartError, port, ready};
-use crate::plan::{Expect, Request, Timeouts};
+use crate::plan::{Expect, Protocol, Request, Timeouts};
 use crate::url::{Address, Url};
 
 /// A file that is larger is no configuration; it would be read for each start.
@@ -168,6 +168,7 @@ fn any_answer(port: u16) -> Request {
         url: Url::of(address),
         address: Address::Tcp(address),
         tls: None,
+        protocol: Protocol::Http1,
         method: "GET".to_owned(),
         fields: Vec::new(),
         body: None,

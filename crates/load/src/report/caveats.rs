@@ -8,8 +8,9 @@ use std::time::Duration;
 use super::figures;
 use super::{Load, secrets};
 use crate::caveat::{Caveat, CaveatCode};
+use crate::http2::{self, Http2Seen};
 use crate::outcome::{Bottleneck, End, Failures, Run, Stall, Tally};
-use crate::plan::{Pace, Plan, Until};
+use crate::plan::{Pace, Plan, Protocol, Until};
 
 /// Stalls that are told one by one; of more the longest are told.
 const STALLS_REPORTED_MAX: usize = 3;
@@ -49,7 +50,8 @@ pub(crate) fn of_run(plan: &Plan, run: &Run) -> Vec<Caveat> {
     reported.extend(bottleneck.map(|bottleneck| limit(plan, run, bottleneck)));
     reported.extend(omission(run));
     reported.extend(stalls(run).map(|words| CaveatCode::Stall.says(words)));
-    reported.extend(no_whole_response(&run.total.failures).map(|words| CaveatCode::NoAnswer.says(words)));
+    reported.extend(no_whole_response(run).map(|words| CaveatCode::NoAnswer.says(words)));
+    reported.extend(run.http2.iter().flat_map(Http2Seen::caveats));
     reported.extend(unexpected(run).map(|words| CaveatCode::UnexpectedStatus.says(words)));
     reported.extend(end(plan, run));
     if (1..RESPONSES_FOR_P99).contains(&run.total.good) && run.end != End::Interrupted {
@@ -106,7 +108,7 @@ pub(crate) fn limit(plan: &Plan, run: &Run, bottleneck: Bottleneck) -> Caveat {
             format!(
                 "All {} were busy when {} came due. Their waiting is in the latencies. Where the server is to be \
              given more at a time, give more connections (-c); where it is not, this is what its users would see.",
-                figures::counted(plan.pace.connections() as u64, "connection"),
+                of_connections(plan),
                 figures::counted(arrivals, "request")
             ),
         ),
@@ -162,6 +164,8 @@ pub(crate) fn failure_list(failures: &Failures) -> Vec<String> {
         (failures.tls, "without a TLS handshake"),
         (failures.closed, "closed before the answer"),
         (failures.truncated, "cut off within the answer"),
+        (failures.reset, "reset by the server (RST_STREAM)"),
+        (failures.goaway, "not taken by the server (GOAWAY)"),
         (failures.malformed, "answered with what is no HTTP"),
         (failures.timed_out, "not answered in time"),
         (failures.unsent, "never sent, since no connection was free"),
@@ -185,6 +189,15 @@ pub(crate) fn steal(share: Option<f64>) -> Option<Caveat> {
         "{} of this machine's time was taken by others on its host meanwhile (steal): latencies hold that too.",
         figures::percent(share)
     )))
+}
+
+/// `64 connections`, or over HTTP/2 `streams (64) of 1 connection`.
+fn of_connections(plan: &Plan) -> String {
+    let connections = figures::counted(plan.pace.connections() as u64, "connection");
+    match plan.protocol() {
+        Protocol::Http1 => connections,
+        Protocol::Http2 { streams } => format!("streams ({streams}) of {connections}"),
+    }
 }
 
 fn more_threads(plan: &Plan) -> String {
@@ -215,15 +228,19 @@ fn longest(stalls: &[Stall], most: usize) -> Vec<Stall> {
     sorted
 }
 
-fn no_whole_response(failures: &Failures) -> Option<String> {
+fn no_whole_response(run: &Run) -> Option<String> {
+    let failures = &run.total.failures;
     let list = failure_list(failures);
     if list.is_empty() {
         return None;
     }
+    let resets = run.http2.as_ref().map(|seen| &seen.resets).filter(|resets| !resets.is_empty());
+    let codes = resets.map(|resets| format!(" (codes of RST_STREAM: {})", http2::code_list(resets)));
     Some(format!(
-        "{} got no whole answer: {}. None of them counts as an answer, in no rate and in no latency.",
+        "{} got no whole answer: {}{}. None of them counts as an answer, in no rate and in no latency.",
         figures::counted(failures.sum(), "request"),
-        figures::listed(&list)
+        figures::listed(&list),
+        codes.unwrap_or_default()
     ))
 }
 

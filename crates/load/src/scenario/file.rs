@@ -10,6 +10,7 @@ use serde::{Deserialize, Deserializer, de};
 
 use super::ScenarioError;
 use crate::compare::{Metric, Settings};
+use crate::plan::STREAMS_MAX;
 use crate::quantity;
 use crate::tls::{Curve, Sessions};
 
@@ -139,6 +140,11 @@ pub struct Case {
     /// The key exchange groups that are offered, the preferred one first; the library's, where none is named.
     #[serde(default, deserialize_with = "curves")]
     pub tls_curves: Vec<Curve>,
+    /// Asked over HTTP/2: over https by ALPN, over http with prior knowledge.
+    #[serde(default)]
+    pub http2: bool,
+    /// Concurrent streams of each connection; 1, where none is named.
+    pub streams: Option<u32>,
     /// Variables of all servers in this case, beside their own.
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
@@ -309,7 +315,28 @@ impl Case {
         self.servers.is_empty() || self.servers.iter().any(|name| name == server)
     }
 
+    /// Concurrent streams of each connection.
+    pub(super) fn streams(&self) -> u32 {
+        self.streams.unwrap_or(1)
+    }
+
+    fn check_streams(&self) -> Result<(), String> {
+        if self.streams.is_some() && !self.http2 {
+            return Err("`streams` are HTTP/2's: say `http2 = true` beside it".to_owned());
+        }
+        if !(1..=STREAMS_MAX).contains(&self.streams()) {
+            return Err(format!("`streams` are from 1 to {STREAMS_MAX}"));
+        }
+        if self.new_connections && self.streams() > 1 {
+            return Err(
+                "with `new_connections` each connection has one request: leave `streams` out".to_owned()
+            );
+        }
+        Ok(())
+    }
+
     fn check(&self, first: &str) -> Result<(), String> {
+        self.check_streams()?;
         if self.requests.is_empty() || self.requests.len() > ENTRIES_MAX {
             return Err(format!("`request` holds 1 to {ENTRIES_MAX} requests"));
         }

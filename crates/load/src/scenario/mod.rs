@@ -14,7 +14,7 @@ use std::time::Duration;
 use crate::caveat::Caveat;
 use crate::compare::{self, Check, CompareError, Comparison, Settings, Source, Target};
 use crate::measure::{self, Behind, Stage, Start};
-use crate::plan::{Arrivals, Expect, Pace, Phase, Request, Reuse, Spacing};
+use crate::plan::{Arrivals, Expect, Pace, Phase, Protocol, Request, Reuse, Spacing};
 use crate::progress::Observer;
 use crate::shell_words;
 use crate::statistics;
@@ -232,9 +232,14 @@ impl Scenario {
             is_insecure: server.insecure,
             sessions: case.tls_sessions,
             curves: case.tls_curves.clone(),
+            is_http2: case.http2,
         });
+        let protocol = match case.http2 {
+            true => Protocol::Http2 { streams: case.streams() },
+            false => Protocol::Http1,
+        };
         let site = if server.https { "https://localhost:0" } else { "http://127.0.0.1:0" };
-        let request = |written| self.request(site, written, &tls);
+        let request = |written| self.request(site, written, &tls, protocol);
         let requests = case.requests.iter().map(request).collect::<Result<_, _>>()?;
         Ok(Target { name: server.name.clone(), source: Source::Staged(stage), requests, check })
     }
@@ -269,6 +274,7 @@ impl Scenario {
         site: &str,
         written: &file::CaseRequest,
         tls: &tls::Client,
+        protocol: Protocol,
     ) -> Result<Request, ScenarioError> {
         let usual = if written.body.is_some() { "POST" } else { "GET" };
         let method = written.method.clone().unwrap_or_else(|| usual.to_owned());
@@ -278,6 +284,7 @@ impl Scenario {
             name: format!("{method} {}", written.path),
             tls: tls.of(&url).map_err(|error| self.wrong(error.to_string()))?,
             url,
+            protocol,
             address: Address::Tcp(([127, 0, 0, 1], 0).into()),
             method,
             fields: written.headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),

@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::stacks::{Stack, Tells, stub_status_path};
 use crate::client::Client;
 use crate::outcome::Run;
-use crate::plan::{Expect, Request, Timeouts};
+use crate::plan::{Expect, Protocol, Request, Timeouts};
 use crate::url::{Address, Endpoint, Url};
 
 /// Both sides count every request: further apart than this is a contradiction, beside what was under way at the end.
@@ -167,6 +167,7 @@ fn read(address: SocketAddr, path: &str) -> Result<String, String> {
         },
         address: Address::Tcp(address),
         tls: None,
+        protocol: Protocol::Http1,
         method: "GET".to_owned(),
         fields: Vec::new(),
         body: None,

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use crate::measure::{self, Server, Start, StartError};
-use crate::plan::{Expect, Request, Timeouts};
+use crate::plan::{Expect, Protocol, Request, Timeouts};
 use crate::progress::Observer;
 use crate::url::{Address, Endpoint, Url};
 
@@ -79,6 +79,7 @@ pub(super) fn anything(port: u16, path: &str) -> Request {
         },
         address: Address::Tcp(address),
         tls: None,
+        protocol: Protocol::Http1,
         method: "GET".to_owned(),
         fields: Vec::new(),
         body: None,

@@ -34,8 +34,9 @@ const CERTIFICATES_BYTES_MAX: u64 = 1024 * 1024;
 /// ends has brought two and its successor takes one, so that they never run out.
 const SESSIONS_MAX: usize = 8;
 
-/// The one protocol that is spoken, as ALPN names it (RFC 7301 section 6).
+/// The protocols that are spoken, as ALPN names them (RFC 7301 section 6, RFC 9113 section 3.2).
 const HTTP_1_1: &[u8] = b"http/1.1";
+const HTTP_2: &[u8] = b"h2";
 
 /// What a person says about TLS.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -48,6 +49,8 @@ pub struct Settings {
     pub sessions: Sessions,
     /// The key exchange groups to offer, the preferred one first; empty for the library's.
     pub curves: Vec<Curve>,
+    /// HTTP/2 is offered, and nothing else.
+    pub is_http2: bool,
 }
 
 /// Whether a connection may resume the session of an earlier one (RFC 8446 section 2.2).
@@ -131,7 +134,27 @@ impl Tls {
 
     /// Why there is no handshake, and what to do about it.
     pub(crate) fn explain(&self, error: &rustls::Error) -> String {
-        explain(error, &self.name.to_str())
+        explain(error, &self.name.to_str(), self.is_http2())
+    }
+
+    /// Whether the server chose HTTP/2, where that is to be spoken: one that knows no ALPN chooses nothing.
+    ///
+    /// # Errors
+    /// What it did instead, and the next step.
+    pub(crate) fn check_protocol(&self, connection: &ClientConnection) -> Result<(), String> {
+        match self.is_http2() && connection.alpn_protocol() != Some(HTTP_2) {
+            true => Err(problem::NO_HTTP_2.to_owned()),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether a handshake failed because the server speaks no HTTP/2.
+    pub(crate) fn is_without_http2(&self, error: &rustls::Error) -> bool {
+        self.is_http2() && problem::is_of_protocol(error)
+    }
+
+    fn is_http2(&self) -> bool {
+        self.config.alpn_protocols.iter().any(|protocol| protocol == HTTP_2)
     }
 }
 
@@ -194,7 +217,8 @@ fn config(settings: &Settings) -> Result<ClientConfig, SettingsError> {
         .map_err(|error| SettingsError(format!("TLS cannot be spoken with these groups: {error}")))?;
     let builder = builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier));
     let mut config = builder.with_no_client_auth();
-    config.alpn_protocols = vec![HTTP_1_1.to_vec()];
+    let protocol = if settings.is_http2 { HTTP_2 } else { HTTP_1_1 };
+    config.alpn_protocols = vec![protocol.to_vec()];
     config.resumption = Resumption::disabled();
     Ok(config)
 }

@@ -2,8 +2,12 @@
 
 use rustls::{AlertDescription, CertificateError, Error};
 
+/// Why nothing is asked over a connection whose server did not choose HTTP/2.
+pub(super) const NO_HTTP_2: &str =
+    "the server did not choose HTTP/2 (`h2` by ALPN): turn HTTP/2 on there, or leave --http2 out";
+
 /// Why there is no handshake with the server that was asked for by `host`, with the next step.
-pub(crate) fn explain(error: &Error, host: &str) -> String {
+pub(crate) fn explain(error: &Error, host: &str, is_http2: bool) -> String {
     match error {
         Error::InvalidCertificate(problem) => format!(
             "{}: name the certificates to trust with --cacert FILE, or do not verify them with --insecure",
@@ -13,9 +17,10 @@ pub(crate) fn explain(error: &Error, host: &str) -> String {
         Error::AlertReceived(AlertDescription::UnrecognisedName) => {
             format!("the server has no certificate for `{host}`: ask for a name that it serves")
         }
-        Error::AlertReceived(AlertDescription::NoApplicationProtocol) | Error::NoApplicationProtocol => {
-            "the server speaks no HTTP/1.1 over TLS, and nothing else is spoken here".to_owned()
-        }
+        error if is_of_protocol(error) => match is_http2 {
+            true => NO_HTTP_2.to_owned(),
+            false => "the server speaks no HTTP/1.1 over TLS: try --http2".to_owned(),
+        },
         Error::AlertReceived(alert) => {
             format!("the server refused the handshake ({alert:?}): look what it logged")
         }
@@ -24,6 +29,14 @@ pub(crate) fn explain(error: &Error, host: &str) -> String {
         }
         error => error.to_string(),
     }
+}
+
+/// Whether the two sides have no protocol in common (RFC 7301 section 3.2).
+pub(super) fn is_of_protocol(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::AlertReceived(AlertDescription::NoApplicationProtocol) | Error::NoApplicationProtocol
+    )
 }
 
 fn of_certificate(problem: &CertificateError, host: &str) -> String {

@@ -73,6 +73,7 @@ impl Site {
         Request {
             name: "page".to_owned(),
             tls: Client::new(settings).of(&url).unwrap(),
+            protocol: crate::plan::Protocol::Http1,
             url,
             address: Address::Tcp(self.address),
             method: "GET".to_owned(),

@@ -9,7 +9,7 @@ mod truth;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
-use onehop_load::plan::{Arrivals, Expect, Pace, Phase, Request, Reuse, Spacing, Timeouts, Until};
+use onehop_load::plan::{Arrivals, Expect, Pace, Phase, Protocol, Request, Reuse, Spacing, Timeouts, Until};
 use onehop_load::{Address, Plan, Run, Unobserved, Url};
 
 use server::Server;
@@ -30,6 +30,7 @@ pub(crate) fn with_others() -> RwLockReadGuard<'static, ()> {
 pub(crate) fn request(address: Address) -> Request {
     Request {
         tls: None,
+        protocol: Protocol::Http1,
         name: "it".to_owned(),
         url: Url::parse("http://localhost/").unwrap(),
         address,

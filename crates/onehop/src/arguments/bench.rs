@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use onehop_load::compare::Settings;
-use onehop_load::plan::{Expect, Spacing};
+use onehop_load::plan::{Expect, Protocol, STREAMS_MAX, Spacing};
 use onehop_load::quantity::{self, Rates};
 use onehop_load::tls::{self, Curve, Sessions};
 
@@ -16,7 +16,7 @@ use onehop_load::tls::{self, Curve, Sessions};
 #[derive(Debug, Args)]
 #[command(
     about = "Measure a server, and say what may be concluded",
-    override_usage = "onehop bench [OPTIONS] URL…\n       onehop bench compare|max|collection|run|init|wrk|ab|autocannon|oha|hey|k6 …",
+    override_usage = "onehop bench [OPTIONS] URL…\n       onehop bench compare|max|collection|run|init|wrk|ab|autocannon|oha|hey|k6|h2load …",
     long_about = "Measure a server, and say what may be concluded.\n\n\
         A URL is http://HOST:PORT/PATH, the same with https://, HOST:PORT/PATH, or :PORT/PATH and PORT/PATH on this machine. Of several, 3=URL is asked three times as \
         often as the others.\n\n\
@@ -59,6 +59,8 @@ pub(crate) enum BenchCommand {
     Hey(Foreign),
     #[command(about = "A load, asked for with the options of k6, with a URL in the place of its script")]
     K6(Foreign),
+    #[command(about = "A load over HTTP/2, asked for with the options of h2load", name = "h2load")]
+    H2load(Foreign),
 }
 
 /// A load on one server.
@@ -155,7 +157,31 @@ pub(crate) struct Request {
     #[arg(long, value_name = "STATUS[,STATUS…]|any", value_parser = expect)]
     pub(crate) expect: Option<Expect>,
     #[command(flatten)]
+    pub(crate) version: Version,
+    #[command(flatten)]
     pub(crate) encryption: Encryption,
+}
+
+/// The version of HTTP.
+#[derive(Debug, Args, Default, Clone)]
+#[command(next_help_heading = "HTTP/2")]
+pub(crate) struct Version {
+    /// Ask over HTTP/2: over https by ALPN, over http with prior knowledge
+    #[arg(long)]
+    pub(crate) http2: bool,
+    /// Concurrent streams of each connection; with -c connections
+    #[arg(long, value_name = "N", default_value = "1", requires = "http2", value_parser = streams)]
+    pub(crate) streams: u32,
+}
+
+impl Version {
+    /// As it was typed.
+    pub(crate) fn protocol(&self) -> Protocol {
+        match self.http2 {
+            true => Protocol::Http2 { streams: self.streams },
+            false => Protocol::Http1,
+        }
+    }
 }
 
 /// How https is spoken.
@@ -178,12 +204,13 @@ pub(crate) struct Encryption {
 
 impl Encryption {
     /// The client's side of TLS as it was typed.
-    pub(crate) fn client(&self) -> tls::Client {
+    pub(crate) fn client(&self, protocol: Protocol) -> tls::Client {
         tls::Client::new(tls::Settings {
             cacert: self.cacert.clone(),
             is_insecure: self.insecure,
             sessions: self.tls_sessions,
             curves: self.tls_curves.clone(),
+            is_http2: protocol != Protocol::Http1,
         })
     }
 }
@@ -440,15 +467,15 @@ pub(crate) struct Collection {
     pub(crate) output: Output,
 }
 
-/// `onehop bench wrk`, `ab`, `autocannon`, `oha`, `hey` and `k6`
+/// `onehop bench wrk`, `ab`, `autocannon`, `oha`, `hey`, `k6` and `h2load`
 #[derive(Debug, Args)]
 #[command(
-    long_about = "A load, asked for with the options of wrk, ab, autocannon, oha, hey or k6, so that a command from elsewhere works \
+    long_about = "A load, asked for with the options of wrk, ab, autocannon, oha, hey, k6 or h2load, so that a command from elsewhere works \
         as it stands. What the tool has by default is the default here too; it is measured twice all the same \
         (--runs 1 for once). An option that would change the figures and is not done is an error that says what to \
         do instead.\n\n\
         Of onehop's own options --html, --markdown, --json (not with autocannon, whose own --json prints), --runs, \
-        --warm-up, --cores, --seed, --expect, --cacert, --insecure, --tls-sessions, --tls-curves, --quiet and --i-own-this-host may stand among them.",
+        --warm-up, --cores, --seed, --expect, --http2, --streams, --cacert, --insecure, --tls-sessions, --tls-curves, --quiet and --i-own-this-host may stand among them.",
     after_help = "Examples:\n  \
         onehop bench wrk -t2 -c100 -d30s --latency http://localhost:8080/\n  \
         onehop bench wrk -t2 -c100 -d30s -R2000 http://localhost:8080/      (the rate of wrk2)\n  \
@@ -482,6 +509,8 @@ pub(crate) struct AmongForeign {
     #[arg(long)]
     pub(crate) i_own_this_host: bool,
     #[command(flatten)]
+    pub(crate) version: Version,
+    #[command(flatten)]
     pub(crate) encryption: Encryption,
     #[command(flatten)]
     pub(crate) output: Output,
@@ -507,6 +536,7 @@ const BENCH_AFTER_HELP: &str = "Examples:\n  \
     onehop bench :8080 -r 100..2000 -d 1m                 a rate that rises\n  \
     onehop bench 9=:3000/ 1=:3000/search -H 'Accept: text/html'\n  \
     onehop bench :3000/api -m PUT -b @order.json -H 'Content-Type: application/json' -n 1000\n  \
+    onehop bench https://localhost --http2 -c 1 --streams 64\n  \
     onehop bench compare 'node server.js' 'onehop app server.js --listen 127.0.0.1:{port}'\n  \
     onehop bench wrk -t2 -c100 -d30s http://localhost:8080/\n\n\
     Ctrl-C breaks off and tells what was measured until then; once more ends at once.\n\n\
@@ -524,6 +554,13 @@ fn connections(text: &str) -> Result<usize, String> {
     match quantity::count(text) {
         Ok(count) if count <= CONNECTIONS_MAX => usize::try_from(count).map_err(|_| wrong()),
         _ => Err(wrong()),
+    }
+}
+
+fn streams(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(streams) if (1..=STREAMS_MAX).contains(&streams) => Ok(streams),
+        _ => Err(format!("write a number from 1 to {STREAMS_MAX}")),
     }
 }
 

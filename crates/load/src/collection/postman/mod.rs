@@ -20,7 +20,7 @@ use super::notes::Notes;
 use super::problem::{Problem, printable};
 use super::variables::{Variables, text_of};
 use super::{Collection, check, nowhere};
-use crate::plan::{Expect, Request};
+use crate::plan::{Expect, Protocol, Request};
 
 /// Reads a collection whose files are looked for in the folder.
 pub(super) fn read(text: &str, folder: &Path, variables: &mut Variables) -> Result<Collection, Problem> {
@@ -220,6 +220,7 @@ impl<'a> Reader<'a> {
             url,
             address: nowhere(),
             tls: None,
+            protocol: Protocol::Http1,
             method,
             fields,
             body,

@@ -31,6 +31,9 @@ impl Thread<'_> {
         connection.begun = begun;
         connection.sent = now;
         connection.expect_response();
+        if self.streams.is_some() {
+            return self.begin_on_stream(place, now);
+        }
         if connection.socket.is_some() && connection.address != prepared.address {
             connection.close();
         }
@@ -46,7 +49,7 @@ impl Thread<'_> {
         }
     }
 
-    fn set_deadline(&mut self, place: usize, now: u64, timeout: Duration) {
+    pub(super) fn set_deadline(&mut self, place: usize, now: u64, timeout: Duration) {
         let deadline = now.saturating_add(nanoseconds(timeout));
         if let Some(connection) = self.connections.get_mut(place) {
             connection.deadline = deadline;
@@ -59,6 +62,7 @@ impl Thread<'_> {
         let address = self.orders.requests.get(connection.request).map_or(0, |request| request.address);
         let Some(to) = self.orders.destinations.get(address) else { return };
         match socket::open(&to.address) {
+            Ok(socket) if self.streams.is_some() => self.opened(place, socket, address),
             Ok(socket) => {
                 let data = event_data(place, connection.generation);
                 if let Err(error) = socket::watch(&self.epoll, &socket, &to.address, data) {
@@ -162,6 +166,9 @@ impl Thread<'_> {
     }
 
     pub(super) fn event(&mut self, data: u64, flags: EventFlags) {
+        if self.streams.is_some() {
+            return self.session_event(data, flags);
+        }
         let place = (data & u64::from(u32::MAX)) as usize;
         let Some(connection) = self.connections.get_mut(place) else { return };
         if event_data(place, connection.generation) != data {
@@ -303,14 +310,9 @@ impl Thread<'_> {
     }
 
     pub(super) fn answered(&mut self, place: usize, status: u16, reusable: bool) {
-        let now = self.now();
-        let in_time = now < self.orders.shared.end.load(Ordering::Relaxed);
+        let now = self.note_response(place, status);
         let Some(connection) = self.connections.get_mut(place) else { return };
         let Some(request) = self.orders.requests.get(connection.request) else { return };
-        let expected = request.expect.accepts(status);
-        self.record.response(past(connection, now), status, expected, self.waiting_since, in_time);
-        connection.failures = 0;
-        connection.responses = connection.responses.saturating_add(1);
         let is_used_up = match self.orders.reuse {
             Reuse::Kept => false,
             Reuse::New => true,
@@ -319,10 +321,36 @@ impl Thread<'_> {
         if !reusable || is_used_up || connection.written < request.bytes.len() {
             connection.close();
         }
+        self.go_on(place, now);
+    }
+
+    /// A whole answer to the request of a place, whose stream is over.
+    pub(super) fn answered_on_stream(&mut self, place: usize, status: u16) {
+        let now = self.note_response(place, status);
+        self.go_on(place, now);
+    }
+
+    /// Notes a whole answer, and gives the time of it.
+    fn note_response(&mut self, place: usize, status: u16) -> u64 {
+        let now = self.now();
+        let in_time = now < self.orders.shared.end.load(Ordering::Relaxed);
+        let Some(connection) = self.connections.get_mut(place) else { return now };
+        let Some(request) = self.orders.requests.get(connection.request) else { return now };
+        let expected = request.expect.accepts(status);
+        self.record.response(past(connection, now), status, expected, self.waiting_since, in_time);
+        connection.failures = 0;
+        connection.responses = connection.responses.saturating_add(1);
         self.busy = self.busy.saturating_sub(1);
+        now
+    }
+
+    /// What a place does after its answer.
+    fn go_on(&mut self, place: usize, now: u64) {
         match &self.orders.work {
             Work::Closed { think } if think.is_zero() => {
-                connection.stage = Stage::Free;
+                if let Some(connection) = self.connections.get_mut(place) {
+                    connection.stage = Stage::Free;
+                }
                 self.request_again(place, now);
             }
             Work::Closed { think } => {
@@ -335,6 +363,7 @@ impl Thread<'_> {
 
     pub(super) fn failed(&mut self, place: usize, failure: Failure, why: &str) {
         let now = self.now();
+        self.leave(place);
         let Some(connection) = self.connections.get_mut(place) else { return };
         self.record.failure(past(connection, now), failure);
         if matches!(connection.stage, Stage::Connecting | Stage::Handshaking) {
@@ -377,9 +406,13 @@ impl Thread<'_> {
         self.serve_queue(now);
     }
 
-    fn set_free(&mut self, place: usize) {
+    pub(super) fn set_free(&mut self, place: usize) {
         let Some(connection) = self.connections.get_mut(place) else { return };
         connection.stage = Stage::Free;
+        if self.streams.is_some() {
+            let address = self.orders.requests.get(connection.request).map_or(0, |request| request.address);
+            return self.set_stream_free(place, address);
+        }
         match (connection.socket.is_some(), self.idle.get_mut(connection.address)) {
             (true, Some(idle)) => idle.push(place),
             _ => self.vacant.push(place),
@@ -392,6 +425,6 @@ fn is_asked(connection: &Connection) -> bool {
     matches!(connection.stage, Stage::Handshaking | Stage::Sending | Stage::Waiting)
 }
 
-fn event_data(place: usize, generation: u32) -> u64 {
+pub(super) fn event_data(place: usize, generation: u32) -> u64 {
     (u64::from(generation) << 32) | place as u64
 }

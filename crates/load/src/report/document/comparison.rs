@@ -3,8 +3,9 @@
 //! Owns the table Metric, Control, Test, Difference, Verdict. Never says more than a row's interval carries, keeps
 //! cold starts apart, and shows every sample that was left out.
 
-use super::{Block, Cell, Column, Document, Table, Tone, encryption, load};
-use crate::compare::{Comparison, Mark, Metric, Row, Sample, Settings};
+use super::{Block, Cell, Column, Document, Table, Tone, encryption, load, streams};
+use crate::compare::{Comparison, Mark, Metric, Row, Sample};
+use crate::http2::Http2Seen;
 use crate::latency::Latencies;
 use crate::plan::{Pace, Reuse};
 use crate::report::plot::{Plot, Ratios};
@@ -21,9 +22,10 @@ const MARKED_MAX: usize = 40;
 pub(super) fn write(comparison: &Comparison, document: &mut Document) {
     let names: Vec<String> = comparison.targets.iter().map(|name| target(name)).collect();
     document.title = format!("Comparison of {}", figures::listed(&names));
-    document.paragraph(how(&comparison.settings));
+    document.paragraph(how(comparison));
     figures(comparison, true, document);
     document.table(encryption::table(handshakes(comparison).iter().map(|(name, all)| (name.clone(), all))));
+    document.table(streams::table(http2(comparison).iter().map(|(name, all)| (name.clone(), all))));
     spread("Latency of all unmarked samples together", comparison, document);
     marked(comparison, document);
     document.caveats(comparison.caveats.clone());
@@ -80,8 +82,26 @@ fn handshakes(comparison: &Comparison) -> Vec<(String, Handshakes)> {
     comparison.targets.iter().enumerate().map(|(place, name)| (target(name), of(place))).collect()
 }
 
+/// The streams of all rounds, by target, of those that had some.
+fn http2(comparison: &Comparison) -> Vec<(String, Http2Seen)> {
+    let of = |place: usize| {
+        let own = comparison.samples.iter().filter(|sample| sample.target == place);
+        own.filter_map(|sample| sample.run.http2.clone()).reduce(|mut all, other| {
+            all.merge(&other);
+            all
+        })
+    };
+    let named = comparison.targets.iter().enumerate();
+    named.filter_map(|(place, name)| Some((target(name), of(place)?))).collect()
+}
+
 /// How it was measured, in sentences.
-pub(super) fn how(settings: &Settings) -> String {
+pub(super) fn how(comparison: &Comparison) -> String {
+    let settings = &comparison.settings;
+    let streams = comparison.samples.iter().find_map(|sample| Some(sample.run.http2.as_ref()?.streams));
+    let streams = streams
+        .map(|streams| format!(" with {} each over HTTP/2", figures::counted(u64::from(streams), "stream")));
+    let streams = streams.unwrap_or_default();
     let pace = match &settings.pace {
         Pace::Closed { connections, .. } => {
             format!("a closed loop over {}", figures::counted(*connections as u64, "connection"))
@@ -109,7 +129,7 @@ pub(super) fn how(settings: &Settings) -> String {
         ),
     };
     format!(
-        "{} in random order, each arm measured once in each: {} of load after {} of warm-up, {pace}, {reuse}. \
+        "{} in random order, each arm measured once in each: {} of load after {} of warm-up, {pace}{streams}, {reuse}. \
          {cores} Ratios are those of pairs within a round, and a difference is claimed where its whole {} interval \
          is more than {} away from none.",
         figures::capital(&figures::counted(settings.rounds as u64, "round")),

@@ -3,10 +3,10 @@
 //! Owns the order: what was asked, what came of it, then the figures. Never tells a rate as the server's that the load
 //! itself limited.
 
-use super::{Cell, Document, Table, encryption, failures};
+use super::{Cell, Document, Table, encryption, failures, streams};
 use crate::latency::Latencies;
 use crate::outcome::{Bottleneck, Run};
-use crate::plan::{Arrivals, Pace, Plan, Reuse, Spacing};
+use crate::plan::{Arrivals, Pace, Plan, Protocol, Reuse, Spacing};
 use crate::report::plot::Plot;
 use crate::report::{Load, caveats, figures, secrets};
 
@@ -34,6 +34,10 @@ pub(super) fn write(load: &Load, document: &mut Document) {
     document.table(encryption::table(
         runs.map(|(place, run)| (figures::capital(&name_of(place, load.runs.len())), &run.handshakes)),
     ));
+    let runs = load.runs.iter().enumerate();
+    document.table(streams::table(runs.filter_map(|(place, run)| {
+        Some((figures::capital(&name_of(place, load.runs.len())), run.http2.as_ref()?))
+    })));
     document.table(by_request(load));
     document.plot(Plot::percentiles(curves(load)));
     for (place, run) in load.runs.iter().enumerate() {
@@ -50,12 +54,12 @@ pub(in crate::report) fn asked(plan: &Plan) -> String {
                 true => String::new(),
                 false => format!(" that think for {} between requests", figures::length(*think)),
             };
-            format!("{}{think}, closed loop", figures::counted(*connections as u64, "connection"))
+            format!("{}{think}, closed loop", of_connections(*connections, plan))
         }
         Pace::Open { connections, arrivals } => format!(
             "{}, open loop over at most {}",
             arrivals_words(arrivals),
-            figures::counted(*connections as u64, "connection")
+            of_connections(*connections, plan)
         ),
     };
     let reuse = match plan.reuse {
@@ -75,6 +79,19 @@ pub(in crate::report) fn asked(plan: &Plan) -> String {
         figures::counted(plan.threads as u64, "thread"),
         until(plan)
     )
+}
+
+/// `64 connections`, or `1 connection with 64 streams over HTTP/2`.
+fn of_connections(connections: usize, plan: &Plan) -> String {
+    let all = figures::counted(connections as u64, "connection");
+    match plan.protocol() {
+        Protocol::Http1 => all,
+        Protocol::Http2 { streams } => {
+            let streams = figures::counted(u64::from(streams), "stream");
+            let each = if connections == 1 { "" } else { " each" };
+            format!("{all} with {streams}{each} over HTTP/2")
+        }
+    }
 }
 
 /// The latency columns, as a row of a table.

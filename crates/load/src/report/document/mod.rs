@@ -13,6 +13,7 @@ mod load;
 mod saturation;
 mod scenario;
 mod side_by_side;
+mod streams;
 mod sweep;
 
 pub(super) use about::CAVEATS;

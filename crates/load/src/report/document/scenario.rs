@@ -28,7 +28,7 @@ pub(super) fn write(run: &ScenarioRun, document: &mut Document) {
     }
     for case in &run.cases {
         document.heading(format!("Case {}", figures::named(&case.name)));
-        document.paragraph(comparison::how(&case.comparison.settings));
+        document.paragraph(comparison::how(&case.comparison));
         comparison::figures(&case.comparison, false, document);
         comparison::spread("Latency of all unmarked samples together", &case.comparison, document);
         document.table(each_request(case));

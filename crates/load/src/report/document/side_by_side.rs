@@ -72,7 +72,7 @@ pub(super) fn write(side_by_side: &SideBySide, document: &mut Document) {
     document.blocks.push(Block::Code { name: "Onehopfile".to_owned(), text: shown });
     if let Some(figures) = &side_by_side.comparison {
         document.heading("How it was measured");
-        document.paragraph(comparison::how(&figures.settings));
+        document.paragraph(comparison::how(figures));
     }
     let mut reported = noted(CaveatCode::Note, &side_by_side.caveats);
     reported.extend(side_by_side.comparison.iter().flat_map(|figures| figures.caveats.clone()));

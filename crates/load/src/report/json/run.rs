@@ -2,11 +2,13 @@
 //!
 //! Owns the shape of plans, tallies and latencies. Latencies are microseconds, times of a run seconds.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, UNIX_EPOCH};
 
 use serde_json::{Map, Value, json};
 
 use crate::caveat::Caveat;
+use crate::http2::Http2Seen;
 use crate::latency::Latencies;
 use crate::outcome::{Bottleneck, End, Run, Tally};
 use crate::plan::{Expect, Pace, Plan, Request, Reuse, Spacing};
@@ -37,6 +39,8 @@ pub(super) fn plan(plan: &Plan) -> Value {
     };
     json!({
         "requests": plan.requests.iter().map(request).collect::<Vec<_>>(),
+        "protocol": plan.protocol().name(),
+        "streams": plan.protocol().streams(),
         "pace": pace(&plan.pace),
         "until": {
             "time_s": plan.until.time.map(seconds),
@@ -120,6 +124,8 @@ pub(super) fn run(run: &Run, plan: Option<&Plan>) -> Value {
         "omitted": run.omitted.as_ref().map(|omitted| {
             json!({ "requests": omitted.requests, "corrected_latency": latency(&omitted.corrected) })
         }),
+        "protocol": if run.http2.is_some() { "HTTP/2" } else { "HTTP/1.1" },
+        "http2": run.http2.as_ref().map(http2),
         "tls": tls(&run.handshakes),
         "generator": generator(run),
         "end": end,
@@ -204,6 +210,8 @@ fn tally(tally: &Tally) -> Value {
             "tls": failures.tls,
             "closed": failures.closed,
             "truncated": failures.truncated,
+            "reset": failures.reset,
+            "goaway": failures.goaway,
             "malformed": failures.malformed,
             "timed_out": failures.timed_out,
             "unsent": failures.unsent,
@@ -213,6 +221,21 @@ fn tally(tally: &Tally) -> Value {
         "latency": latency(&tally.latency),
         "latency_from_sending": latency(&tally.service),
         "latency_of_unexpected": latency(&tally.unexpected_latency),
+    })
+}
+
+/// Streams; nothing over HTTP/1.1.
+fn http2(seen: &Http2Seen) -> Value {
+    let by_code = |codes: &BTreeMap<u32, u64>| -> Map<String, Value> {
+        codes.iter().map(|(code, count)| (crate::http2::code_name(*code), json!(count))).collect()
+    };
+    json!({
+        "streams": seen.streams,
+        "streams_opened": seen.streams_opened,
+        "streams_allowed": seen.streams_allowed,
+        "resets": by_code(&seen.resets),
+        "goaways": by_code(&seen.goaways),
+        "resent": seen.resent,
     })
 }
 

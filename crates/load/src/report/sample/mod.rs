@@ -15,7 +15,7 @@ use crate::collection::{CollectionRun, RequestFigures};
 use crate::latency::Latencies;
 use crate::measure::Machine;
 use crate::outcome::{Bottleneck, End, Failures, Generator, Omitted, Run, Slice, Stall, Tally};
-use crate::plan::{Arrivals, Expect, Pace, Phase, Plan, Request, Reuse, Spacing, Timeouts, Until};
+use crate::plan::{Arrivals, Expect, Pace, Phase, Plan, Protocol, Request, Reuse, Spacing, Timeouts, Until};
 use crate::saturation::{Limit, Point, Saturation, Verdict};
 use crate::tls::{Handshakes, Parameters};
 use crate::url::{Address, Url};
@@ -119,6 +119,7 @@ pub(super) fn run(rate: f64, seconds: f64, median_micros: f64, spread: f64) -> R
         stalls: Vec::new(),
         omitted: None,
         handshakes: Handshakes::default(),
+        http2: None,
         generator: Generator {
             cpu: Duration::from_secs_f64(seconds * 0.82),
             busiest: 0.43,
@@ -158,6 +159,7 @@ fn request(path: &str, name: &str) -> Request {
         },
         address: Address::Tcp(address),
         tls: None,
+        protocol: Protocol::Http1,
         method: "GET".to_owned(),
         fields: vec![
             ("Accept".to_owned(), "text/html".to_owned()),

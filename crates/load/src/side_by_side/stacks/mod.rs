@@ -24,7 +24,7 @@ use super::SideBySideError;
 use super::setup::{AppPort, Application, Front, Setup};
 use crate::compare::Source;
 use crate::measure::Start;
-use crate::plan::{Expect, Request};
+use crate::plan::{Expect, Protocol, Request};
 use crate::url::{Address, Endpoint, Url};
 
 /// How long a stack may take until its first answer: frameworks compile at their first start.
@@ -232,6 +232,7 @@ impl Stack {
             },
             address: Address::Tcp(self.address),
             tls: None,
+            protocol: Protocol::Http1,
             method: "GET".to_owned(),
             fields: vec![("User-Agent".to_owned(), "onehop-try".to_owned()), accept(path)],
             body: None,

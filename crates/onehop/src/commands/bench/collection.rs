@@ -1,7 +1,7 @@
 //! `onehop bench collection`: requests in order, as Postman's runner asks them.
 
 use onehop_load::collection::{self, ReadOptions};
-use onehop_load::plan::Timeouts;
+use onehop_load::plan::{Protocol, Timeouts};
 use onehop_load::report::Findings;
 
 use super::requests::{permit, url_failure};
@@ -19,7 +19,7 @@ pub(super) fn collection(arguments: &Collection) -> Result<(), Failure> {
         permit(&request.url, arguments.i_own_this_host)?;
     }
     let mut session = Session::begin(&arguments.output)?;
-    let tls = arguments.encryption.client();
+    let tls = arguments.encryption.client(Protocol::Http1);
     collection::reach(&mut collection, &tls, arguments.connect_timeout).map_err(url_failure)?;
     session.caveats.extend(onehop_load::plan::unverified(&collection.requests));
     let timeouts = Timeouts { connect: arguments.connect_timeout, response: arguments.timeout };

@@ -1,4 +1,4 @@
-//! `onehop bench wrk|ab|autocannon|oha|hey|k6`: commands of other tools, as they stand.
+//! `onehop bench wrk|ab|autocannon|oha|hey|k6|h2load`: commands of other tools, as they stand.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use onehop_load::caveat::CaveatCode;
 use onehop_load::foreign::{self, Body, Options, Tool};
 use onehop_load::measure::Start;
 use onehop_load::measure::{self, Server};
-use onehop_load::plan::{Expect, Pace, Plan, Reuse, Spacing, Until};
+use onehop_load::plan::{Expect, Pace, Plan, Protocol, Reuse, Spacing, Until};
 use onehop_load::quantity::Rates;
 use onehop_load::url::Url;
 
@@ -60,12 +60,17 @@ fn plan(asked: &Options, own: &AmongForeign) -> Result<Plan, Failure> {
         Some(Body::Text(text)) => Some(text.clone().into_bytes()),
         Some(Body::File(file)) => Some(requests::read_body(file)?),
     };
+    let protocol = match own.version.protocol() {
+        Protocol::Http1 => asked.protocol,
+        protocol => protocol,
+    };
     let form = Form {
         method: asked.method.clone(),
         fields: asked.fields.clone(),
         body,
         expect: own.expect.clone().unwrap_or(Expect::Success),
-        tls: own.encryption.client(),
+        tls: own.encryption.client(protocol),
+        protocol,
     };
     let mut requests = Vec::new();
     for url in &asked.urls {

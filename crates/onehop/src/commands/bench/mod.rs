@@ -37,5 +37,6 @@ pub(crate) fn bench(arguments: &Bench) -> Result<(), Failure> {
         Some(BenchCommand::Oha(words)) => foreign::foreign(Tool::Oha, &words.words),
         Some(BenchCommand::Hey(words)) => foreign::foreign(Tool::Hey, &words.words),
         Some(BenchCommand::K6(words)) => foreign::foreign(Tool::K6, &words.words),
+        Some(BenchCommand::H2load(words)) => foreign::foreign(Tool::H2load, &words.words),
     }
 }

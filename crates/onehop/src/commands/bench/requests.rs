@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use onehop_load::basic;
-use onehop_load::plan::{self, Expect};
+use onehop_load::plan::{self, Expect, Protocol};
 use onehop_load::tls;
 use onehop_load::url::{Address, Endpoint, Url, UrlError};
 
@@ -23,6 +23,7 @@ pub(super) struct Form {
     pub(super) body: Option<Vec<u8>>,
     pub(super) expect: Expect,
     pub(super) tls: tls::Client,
+    pub(super) protocol: Protocol,
 }
 
 /// One of several requests is asked at most so many times as often as another.
@@ -56,7 +57,8 @@ impl Form {
             fields,
             body,
             expect: request.expect.clone().unwrap_or(Expect::Success),
-            tls: request.encryption.client(),
+            tls: request.encryption.client(request.version.protocol()),
+            protocol: request.version.protocol(),
         })
     }
 
@@ -64,6 +66,7 @@ impl Form {
     pub(super) fn to(&self, url: Url, weight: u32) -> Result<plan::Request, Failure> {
         Ok(plan::Request {
             tls: self.tls.of(&url).map_err(|error| Failure::wrong(error.to_string()))?,
+            protocol: self.protocol,
             name: format!("{} {}", self.method, url.path),
             url,
             address: Address::Tcp(([127, 0, 0, 1], 0).into()),
@@ -167,9 +170,10 @@ pub(super) fn permit(url: &Url, is_own_host: bool) -> Result<(), Failure> {
 pub(super) fn url_failure(error: UrlError) -> Failure {
     match error {
         UrlError::Malformed { .. } | UrlError::Tls(_) => Failure::wrong(error.to_string()),
-        UrlError::Unresolved { .. } | UrlError::Unreachable { .. } | UrlError::Handshake { .. } => {
-            Failure::failed(error.to_string())
-        }
+        UrlError::Unresolved { .. }
+        | UrlError::Unreachable { .. }
+        | UrlError::NoHttp2 { .. }
+        | UrlError::Handshake { .. } => Failure::failed(error.to_string()),
     }
 }
 

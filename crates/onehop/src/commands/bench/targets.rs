@@ -113,7 +113,7 @@ fn shortened(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use onehop_load::plan::Expect;
+    use onehop_load::plan::{Expect, Protocol};
     use onehop_load::tls;
 
     use super::*;
@@ -125,6 +125,7 @@ mod tests {
             body: None,
             expect: Expect::Success,
             tls: tls::Client::default(),
+            protocol: Protocol::Http1,
         };
         read_one(text, "/path", &form, Duration::from_secs(1)).unwrap()
     }
@@ -183,6 +184,7 @@ mod tests {
             body: None,
             expect: Expect::Success,
             tls: tls::Client::default(),
+            protocol: Protocol::Http1,
         };
         let texts = ["node a.js", "node a.js", "b=node a.js"].map(str::to_owned);
         let targets = read(&texts, "/", &form, Duration::from_secs(1)).unwrap();
