@@ -10,7 +10,7 @@ use crate::clients::Clients;
 use crate::ground::Options;
 use crate::programs::Tests;
 use crate::steps::{Skip, Steps, command, quiet};
-use crate::{Outcome, bench, claims, clients, dist, fuzz, ground, install, programs, tidy};
+use crate::{Outcome, bench, claims, clients, dist, fuzz, ground, http2, install, programs, tidy};
 
 /// While programming: under three minutes after a small change.
 const CHECK: &[&str] = &["format", "clippy", "tidy", "claims", "quick-tests"];
@@ -27,6 +27,7 @@ const CI: &[&str] = &[
     "acme",
     "worker-library",
     "build",
+    "http2",
     "foreign-clients",
     "dist",
     "fuzz",
@@ -51,6 +52,7 @@ const PACKAGES: &[&str] = &[
     "strace",
     "fonts-dejavu-core",
     "apache2-utils",
+    "nghttp2-client",
     "nginx-light",
     "libnginx-mod-http-brotli-static",
     "wrk",
@@ -150,6 +152,7 @@ fn step(name: &str, built: bool, beside: &mut Beside) -> Outcome {
         "end-to-end" => {
             beside.fetched().and_then(|()| with_program(built, &|| clients::run(Clients::Node, &[])))
         }
+        "http2" => with_program(built, &http2::run),
         "foreign-clients" => with_program(built, &|| clients::run(Clients::Foreign, &[])),
         "dist" => with_program(built, &dist::smoke),
         "fuzz" => {

@@ -163,7 +163,15 @@ mod tests {
     fn what_starts_a_foreign_program_says_so() {
         for file in tests_in("tests/e2e").unwrap() {
             let text = std::fs::read_to_string(&file).unwrap();
-            let foreign = ["playwright-core", "startCaddy", "\"curl\"", "\"strace\"", "podman", "ONEHOP_BUN"];
+            let foreign = [
+                "playwright-core",
+                "startCaddy",
+                "\"curl\"",
+                "\"nghttp\"",
+                "\"strace\"",
+                "podman",
+                "ONEHOP_BUN",
+            ];
             if foreign.iter().any(|name| text.contains(name)) {
                 assert!(needs_more(&text), "{}: name what it needs (`{NEEDS}…`)", file.display());
             }

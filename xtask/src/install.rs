@@ -15,6 +15,9 @@ pub(crate) const CADDY_VERSION: &str = "v2.11.9";
 /// Debian's is older than what orders with profiles and renewal information need.
 const PEBBLE_VERSION: &str = "v2.10.0";
 
+/// The last release of h2spec.
+const H2SPEC_VERSION: &str = "v2.2.1+incompatible";
+
 const CARGO_DENY_VERSION: &str = "0.20.2";
 
 /// Debian packages; those that are there are not touched.
@@ -106,6 +109,21 @@ pub(crate) fn pebble() -> Outcome<PathBuf> {
         quiet(command(go, &["install", "-trimpath", "-ldflags=-s -w", &module]).env("GOBIN", &folder))?;
     }
     Ok(folder)
+}
+
+/// h2spec, which asks a server for what RFC 9113 and RFC 7541 demand, built from its module.
+pub(crate) fn h2spec() -> Outcome<PathBuf> {
+    let path = tools()?.join("h2spec");
+    if path.exists() {
+        return Ok(path);
+    }
+    let Some(go) = go() else {
+        return Err(Skip("h2spec is built with Go 1.25 or later, which is not here".to_owned()).into());
+    };
+    println!("    building h2spec {H2SPEC_VERSION}");
+    let module = format!("github.com/summerwind/h2spec/cmd/h2spec@{H2SPEC_VERSION}");
+    quiet(command(go, &["install", "-trimpath", "-ldflags=-s -w", &module]).env("GOBIN", tools()?))?;
+    Ok(path)
 }
 
 /// Bun, as npm carries it.

@@ -11,6 +11,7 @@ mod clients;
 mod dist;
 mod fuzz;
 mod ground;
+mod http2;
 mod install;
 mod programs;
 mod steps;
