@@ -53,6 +53,7 @@ const PACKAGES: &[&str] = &[
     "fonts-dejavu-core",
     "apache2-utils",
     "nghttp2-client",
+    "bind9",
     "nginx-light",
     "libnginx-mod-http-brotli-static",
     "wrk",
