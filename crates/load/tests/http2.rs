@@ -290,6 +290,23 @@ fn a_server_that_takes_no_request_back_and_forth_is_given_up() {
 }
 
 #[test]
+fn a_connection_that_is_refused_with_goaway_at_once_takes_no_request() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let goaway = frame(7, 0, 0, &[0_u32.to_be_bytes(), ENHANCE_YOUR_CALM.to_be_bytes()].concat());
+            let _ = stream.write_all(&[frame(4, 0, 0, &[]), goaway].concat());
+            // Until the client ends it.
+            thread::spawn(move || while stream.read(&mut [0; 1024]).is_ok_and(|count| count > 0) {});
+        }
+    });
+    let seen = run(&closed(address, 1, 4, 3));
+    assert_eq!((seen.total.failures.goaway, seen.total.failures.sum()), (3, 3));
+    assert_eq!(http2(&seen).goaways, [(ENHANCE_YOUR_CALM, 3)].into());
+}
+
+#[test]
 fn a_truncated_response_is_no_response() {
     for (step, connections) in [(Step::Cut, 4), (Step::Short(9), 1)] {
         let shown = step.clone();

@@ -71,3 +71,30 @@ pub fn code_list(codes: &BTreeMap<u32, u64>) -> String {
     let list = codes.iter().map(|(code, number)| format!("{}: {number}", code_name(*code)));
     list.collect::<Vec<_>>().join(", ")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_servers_said_of_streams_is_a_caveat() {
+        assert!(Http2Seen::default().caveats().is_empty());
+        let mut seen = Http2Seen { streams: 200, streams_allowed: Some(128), ..Http2Seen::default() };
+        seen.merge(&Http2Seen {
+            streams: 200,
+            streams_allowed: Some(100),
+            resent: 3,
+            ..Http2Seen::default()
+        });
+        seen.merge(&Http2Seen { goaways: [(0, 2), (11, 1)].into(), ..Http2Seen::default() });
+        let said: Vec<String> =
+            seen.caveats().iter().map(|caveat| format!("{}: {caveat}", caveat.code.name())).collect();
+        let expected = [
+            "streams_limited: The server allows 100 concurrent streams on a connection \
+             (SETTINGS_MAX_CONCURRENT_STREAMS): 200 were asked for, and no more than 100 were open at a time.",
+            "goaway: The server ended connections with GOAWAY (NO_ERROR: 2, ENHANCE_YOUR_CALM: 1); 3 requests that it \
+             had not processed were sent again on others: it may limit the requests of a connection.",
+        ];
+        assert_eq!(said, expected);
+    }
+}

@@ -63,6 +63,9 @@ fn what_cannot_be_run_says_where_and_why() {
             "after_idle_us is measured where",
         ),
         (format!("{TWO}{page}servers = [\"b\"]\n"), "`servers` names `a`"),
+        (format!("{TWO}{page}streams = 4\n"), "say `http2 = true` beside it"),
+        (format!("{TWO}{page}http2 = true\nstreams = 0\n"), "`streams` are from 1 to 10000"),
+        (format!("{TWO}{page}http2 = true\nstreams = 2\nnew_connections = true\n"), "leave `streams` out"),
         (format!("{TWO}{page}[[bound]]\ncase = \"page\"\nagainst = \"b\"\n"), "either at_most or at_least"),
         (format!("{TWO}{page}[[bound]]\ncase = \"page\"\nagainst = \"a\"\nat_most = 1\n"), "is not compared"),
         (

@@ -87,11 +87,8 @@ impl Thread<'_> {
             let Some(session) = streams.session(number) else { return false };
             let generation = session.generation;
             let polled = session.http2.poll(&mut Context::from_waker(&Waker::from(alarm.clone())));
-            if session.stage == SessionStage::Settings && session.http2.streams_allowed() > 0 {
-                session.stage = SessionStage::Open;
-                self.opened_for_requests(number);
-            }
             self.look_for_goaway(number);
+            self.look_for_settings(number);
             self.unpark_of(number);
             self.poll_streams();
             let Some(session) = self.streams.as_mut().and_then(|streams| streams.session(number)) else {
@@ -117,6 +114,20 @@ impl Thread<'_> {
         // It gets another turn.
         self.streams.iter().for_each(|streams| streams.touch(number));
         true
+    }
+
+    /// With the server's SETTINGS a connection is open, unless it takes no request anyway.
+    fn look_for_settings(&mut self, number: usize) {
+        let Some(session) = self.streams.as_mut().and_then(|streams| streams.session(number)) else { return };
+        if session.stage != SessionStage::Settings || session.http2.streams_allowed() == 0 {
+            return;
+        }
+        if let Some(code) = session.goaway {
+            let why = format!("the server sent GOAWAY, {}", http2::code_name(code.into()));
+            return self.lost(number, Failure::GoAway, &why);
+        }
+        session.stage = SessionStage::Open;
+        self.opened_for_requests(number);
     }
 
     /// A server that sent GOAWAY takes no more requests on the connection (RFC 9113 section 6.8).

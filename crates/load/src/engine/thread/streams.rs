@@ -176,7 +176,8 @@ impl Streams {
     /// Places of a slot that may have streams at a time on its connection.
     fn allowed(&self, session: usize) -> usize {
         let session = self.sessions.get(session).and_then(Option::as_deref);
-        session.map_or(0, |session| session.http2.streams_allowed()).min(self.per_connection)
+        // One that allows none any more has its next request wait, until that is too late.
+        session.map_or(0, |session| session.http2.streams_allowed()).clamp(1, self.per_connection)
     }
 
     /// Whether a place without a request is more than its connection has room for.
