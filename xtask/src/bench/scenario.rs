@@ -77,6 +77,7 @@ fn provide(name: &str, folder: &Path) -> Outcome {
         "caddy" => install::caddy()?,
         "floor" => rivals::build("floor")?,
         "nginx" => return install::debian(&["nginx-light", "libnginx-mod-http-brotli-static"]),
+        "h2o" => return install::debian(&["h2o"]),
         "haproxy" => return install::debian(&["haproxy"]),
         // What is there on any machine on which this is built.
         _ => return Ok(()),
