@@ -38,6 +38,10 @@ pub(super) struct Wait<'a> {
 pub(super) struct Stream {
     socket: Socket,
     tls: Option<Box<ClientConnection>>,
+    /// Decrypted bytes that were not read yet.
+    plain: Vec<u8>,
+    /// The other side ended its stream, as TLS has it.
+    has_ended: bool,
     is_cut_off: bool,
 }
 
@@ -72,7 +76,8 @@ impl Stream {
         tls: Option<&Tls>,
         wait: &Wait<'_>,
     ) -> Result<Stream, RequestError> {
-        let mut stream = Stream { socket: Socket::open(address, wait)?, tls: None, is_cut_off: false };
+        let socket = Socket::open(address, wait)?;
+        let mut stream = Stream { socket, tls: None, plain: Vec::new(), has_ended: false, is_cut_off: false };
         let Some(tls) = tls else { return Ok(stream) };
         let mut session = tls.connection().map_err(|error| RequestError::Tls(tls.explain(&error)))?;
         session.set_buffer_limit(None);
@@ -87,7 +92,8 @@ impl Stream {
                 let why = "the server ended the connection within the handshake";
                 return Err(RequestError::Tls(why.to_owned()));
             }
-            if let Err(error) = take_records(&mut session, records.get(..count).unwrap_or_default()) {
+            let records = records.get(..count).unwrap_or_default();
+            if let Err(error) = take_records(&mut session, records, &mut stream.plain) {
                 // The alert that says why.
                 stream.socket.send_records(&mut session, wait)?;
                 let why = tls.explain(&error);
@@ -113,10 +119,15 @@ impl Stream {
     pub(super) fn read(&mut self, buffer: &mut [u8], wait: &Wait<'_>) -> Result<usize, RequestError> {
         let Some(session) = &mut self.tls else { return self.socket.read(buffer, wait) };
         loop {
-            match session.reader().read(buffer) {
-                Ok(count) => return Ok(count),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(error) => return Err(RequestError::Tls(error.to_string())),
+            if !self.plain.is_empty() {
+                let count = self.plain.len().min(buffer.len());
+                for (to, from) in buffer.iter_mut().zip(self.plain.drain(..count)) {
+                    *to = from;
+                }
+                return Ok(count);
+            }
+            if self.has_ended {
+                return Ok(0);
             }
             let mut records = [0; RECORDS_READ_BYTES];
             let count = self.socket.read(&mut records, wait)?;
@@ -124,7 +135,8 @@ impl Stream {
                 self.is_cut_off = true;
                 return Ok(0);
             }
-            take_records(session, records.get(..count).unwrap_or_default())
+            let records = records.get(..count).unwrap_or_default();
+            self.has_ended = take_records(session, records, &mut self.plain)
                 .map_err(|error| RequestError::Tls(error.to_string()))?;
             self.socket.send_records(session, wait)?;
         }
@@ -138,21 +150,27 @@ impl Stream {
     }
 }
 
-/// Bytes of one read of an encrypted connection: what rustls takes in one go, so that it never holds more than the rest of a
-/// record and this, which is within what it keeps decrypted.
-const RECORDS_READ_BYTES: usize = 4096;
+/// Bytes of one read of an encrypted connection.
+const RECORDS_READ_BYTES: usize = 16 * 1024;
 
-/// Takes records that came; what they hold for HTTP is read afterwards.
-fn take_records(session: &mut ClientConnection, mut records: &[u8]) -> Result<(), rustls::Error> {
-    while !records.is_empty() {
-        let read =
-            session.read_tls(&mut records).map_err(|error| rustls::Error::General(error.to_string()))?;
-        session.process_new_packets()?;
-        if read == 0 {
-            break;
+/// Takes records that came, and puts what they hold for HTTP behind `plain`; whether the other side has ended its stream.
+fn take_records(
+    session: &mut ClientConnection,
+    mut records: &[u8],
+    plain: &mut Vec<u8>,
+) -> Result<bool, rustls::Error> {
+    loop {
+        let general = |error: io::Error| rustls::Error::General(error.to_string());
+        let count = session.read_tls(&mut records).map_err(general)?;
+        let state = session.process_new_packets()?;
+        // Taken out at once: what is left within would soon be too much.
+        let held = plain.len();
+        plain.resize(held + state.plaintext_bytes_to_read(), 0);
+        session.reader().read_exact(plain.get_mut(held..).unwrap_or_default()).map_err(general)?;
+        if count == 0 || records.is_empty() {
+            return Ok(state.peer_has_closed());
         }
     }
-    Ok(())
 }
 
 impl Socket {
