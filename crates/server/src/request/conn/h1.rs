@@ -41,17 +41,23 @@ pub(crate) async fn serve(core: Rc<Core>, socket: Socket, origin: Origin, admiss
         exchange: Exchange { core, socket, origin, codec, deadline },
         patience: Patience::Fresh,
     };
-    let may_be_http2 = h2::is_known_beforehand(&connection.exchange);
-    let mut is_first = may_be_http2;
+    let mut may_be_http2 = h2::is_known_beforehand(&connection.exchange);
     while let Some(mut buffers) = connection.wait_for_bytes().await {
-        if std::mem::take(&mut is_first) && connection.begins_http2(&mut buffers.input).await {
+        let preface = match std::mem::take(&mut may_be_http2) {
+            true => connection.read_preface(&mut buffers.input).await,
+            false => Preface::Other,
+        };
+        if preface == Preface::Whole {
             let early = buffers.input.unread().to_vec();
             let Exchange { core, socket, origin, .. } = connection.exchange;
             core.connection.buffers.give_back(buffers);
             let ClientStream::Socket(socket) = socket else { return };
             return Box::pin(h2::serve(core, socket, origin, admission, early)).await;
         }
-        let ended = connection.serve_batch(&mut buffers).await;
+        let ended = match preface {
+            Preface::Late => connection.exchange.refuse(&mut buffers, HttpError::HeadTimeout).await,
+            _ => connection.serve_batch(&mut buffers).await,
+        };
         connection.exchange.core.connection.buffers.give_back(buffers);
         match ended {
             Ok(After::Idle) => {}
@@ -75,6 +81,17 @@ pub(crate) async fn serve(core: Rc<Core>, socket: Socket, origin: Origin, admiss
 struct Connection {
     exchange: Exchange,
     patience: Patience,
+}
+
+/// What the first bytes of a connection are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Preface {
+    /// The preface of HTTP/2.
+    Whole,
+    /// Something else.
+    Other,
+    /// A part of it, for as long as a head may take.
+    Late,
 }
 
 /// What a stop owes a connection that waits for a request.
@@ -122,16 +139,19 @@ impl Connection {
         buffers
     }
 
-    /// Whether a connection's first bytes are the preface of HTTP/2. Where they may become it, more of them are read.
-    async fn begins_http2(&mut self, input: &mut Input) -> bool {
+    /// Looks whether the first bytes are the preface of HTTP/2. Where they may become it, more of them are read.
+    async fn read_preface(&mut self, input: &mut Input) -> Preface {
         self.exchange.deadline.set(Waiting::Head, self.exchange.core.connection.timeouts().head);
         // A method of HTTP/1 may begin with a P, too.
         while input.unread().len() < PREFACE.len() && PREFACE.starts_with(input.unread()) {
-            if !matches!(self.exchange.read_more(input).await, Ok(More::Bytes)) {
-                return false;
+            match self.exchange.read_more(input).await {
+                Ok(More::Bytes) => {}
+                Ok(More::Late) => return Preface::Late,
+                // A head that is not whole: the codec says so.
+                Ok(More::End) | Err(_) => return Preface::Other,
             }
         }
-        input.unread().starts_with(PREFACE)
+        if input.unread().starts_with(PREFACE) { Preface::Whole } else { Preface::Other }
     }
 
     /// Answers what has arrived, and reads on while a request is incomplete.
