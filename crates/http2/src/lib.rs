@@ -7,6 +7,7 @@
 //! | [`outgoing`] | how much of a connection waits to be written, and which stream is next (RFC 9218) |
 //! | [`stream`] | one stream as bytes in and out |
 //! | [`codec`] | one request on a stream, as the HTTP/1 codec has it on a connection |
+//! | [`client`] | the other side: connections to servers, a request and its response on a stream |
 //! | [`head`] | heads, from and to those of the `http` crate |
 //! | [`limits`] | every bound of these |
 //!
@@ -14,6 +15,7 @@
 //! alike. Knows no socket, no clock but that of the frame counts, and no handler.
 #![forbid(unsafe_code)]
 
+pub mod client;
 pub mod codec;
 pub mod frames;
 pub mod head;

@@ -71,3 +71,24 @@ pub const OVERHEAD_PER_REQUEST: u32 = 8;
 
 /// Bytes of responses that earn one such frame: a client that opens both windows for each KiB it reads is within it.
 pub const BYTES_PER_OVERHEAD: u32 = 256;
+
+/// Bytes of a response that a server may send on a stream before the client has taken any: as much as the kernel holds of a
+/// connection of HTTP/1.
+pub const RESPONSE_WINDOW_BYTES: u32 = 256 * 1024;
+
+/// Streams that a connection to a server has at a time, however many that allows. With as many windows that clients leave
+/// unread, a connection still has room for the next response.
+pub const UPSTREAM_STREAMS_MAX: usize = 128;
+
+/// The window of all streams of a connection to a server: that of each, so that slow clients hold no others up.
+pub const UPSTREAM_CONNECTION_WINDOW_BYTES: u32 = UPSTREAM_STREAMS_MAX as u32 * RESPONSE_WINDOW_BYTES;
+
+/// Bytes of the list of a response's header fields, as SETTINGS_MAX_HEADER_LIST_SIZE counts them: 32 for each field more than
+/// the head that HTTP/1 accepts.
+pub const RESPONSE_HEADER_LIST_BYTES_MAX: u32 = 72 * 1024;
+
+/// Streams that were reset here of which h2 remembers that frames may still come.
+pub const UPSTREAM_RESETS_KEPT_MAX: usize = 128;
+
+/// Informational responses before a final one, as with HTTP/1. A server that sends more is not making progress.
+pub const INFORMATIONAL_MAX: u8 = 16;

@@ -25,7 +25,8 @@ struct Wire<S> {
     out: Vec<u8>,
     /// Bytes of `out` that are written.
     written: usize,
-    counter: FrameCounter,
+    /// `None`: the peer may send as many as it likes.
+    counter: Option<FrameCounter>,
 }
 
 impl<S> Clone for Transport<S> {
@@ -39,18 +40,26 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Transport<S> {
     pub fn new(socket: S, early: &[u8]) -> Self {
         let mut counter = FrameCounter::new(Instant::now());
         counter.read(early, Instant::now());
-        let (early, out) = (early.to_vec(), Vec::new());
-        Self(Rc::new(RefCell::new(Wire { socket, early, out, written: 0, counter })))
+        Self::with(socket, early.to_vec(), Some(counter))
+    }
+
+    /// A connection to a server: how many frames that sends follows from the requests.
+    pub fn to_server(socket: S) -> Self {
+        Self::with(socket, Vec::new(), None)
+    }
+
+    fn with(socket: S, early: Vec<u8>, counter: Option<FrameCounter>) -> Self {
+        Self(Rc::new(RefCell::new(Wire { socket, early, out: Vec::new(), written: 0, counter })))
     }
 
     /// What the peer has sent too much of. Nothing more is read from it then.
     pub fn flood(&self) -> Option<Flood> {
-        self.0.borrow().counter.flood()
+        self.0.borrow().counter.as_ref()?.flood()
     }
 
     /// See [`FrameCounter::incomplete`].
     pub fn incomplete(&self) -> Option<u64> {
-        self.0.borrow().counter.incomplete()
+        self.0.borrow().counter.as_ref()?.incomplete()
     }
 
     /// Calls `with` with the socket below.
@@ -74,12 +83,18 @@ impl<S: AsyncWrite + Unpin> Wire<S> {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
             self.written += written;
-            self.counter.wrote(written);
+            self.count_written(written);
         }
         // An idle connection holds none.
         self.out = Vec::new();
         self.written = 0;
         Poll::Ready(Ok(()))
+    }
+
+    fn count_written(&mut self, bytes: usize) {
+        if let Some(counter) = &mut self.counter {
+            counter.wrote(bytes);
+        }
     }
 
     fn waiting(&self) -> usize {
@@ -104,12 +119,14 @@ impl<S: AsyncRead + Unpin> AsyncRead for Transport<S> {
             return Poll::Ready(Ok(()));
         }
         // The task that drives the connection ends it.
-        if counter.flood().is_some() {
+        if counter.as_ref().is_some_and(|counter| counter.flood().is_some()) {
             return Poll::Pending;
         }
         let before = buffer.filled().len();
         ready!(Pin::new(socket).poll_read(context, buffer))?;
-        counter.read(buffer.filled().get(before..).unwrap_or_default(), Instant::now());
+        if let Some(counter) = counter {
+            counter.read(buffer.filled().get(before..).unwrap_or_default(), Instant::now());
+        }
         Poll::Ready(Ok(()))
     }
 }
@@ -131,7 +148,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Transport<S> {
         }
         if bytes > COPIED_BYTES_MAX && wire.waiting() == 0 {
             let written = ready!(Pin::new(&mut wire.socket).poll_write_vectored(context, pieces))?;
-            wire.counter.wrote(written);
+            wire.count_written(written);
             return Poll::Ready(Ok(written));
         }
         for piece in pieces {

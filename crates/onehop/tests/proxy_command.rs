@@ -125,7 +125,7 @@ fn a_mistake_is_reported_with_the_next_step() {
         &["--to", "localhost:1", "--header-up", "X-A: {no.such}"],
         &["--to", "localhost:1", "--from", "7718"],
         &["--to", "localhost:1", "--insecure"],
-        &["--to", "h2c://localhost:1"],
+        &["--to", "srv+http://localhost:1"],
     ];
     let reported = cases.map(|words| {
         let finished = finished(words);

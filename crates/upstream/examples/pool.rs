@@ -17,9 +17,9 @@ use std::time::Duration;
 use onehop_connection::core::{Core, Shared};
 use onehop_connection::limits::Timeouts;
 use onehop_http1::{AnswerRead, AskHead, BodyLength, BodyRead};
-use onehop_upstream::connection::Connection;
-use onehop_upstream::peer::{Endpoint, PeerSettings};
-use onehop_upstream::{Mailboxes, Peer, Pools, Reuse};
+
+use onehop_upstream::peer::{Endpoint, PeerSettings, Versions};
+use onehop_upstream::{Link, Mailboxes, Peer, Pools, Reuse};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let address = match std::env::args().nth(1) {
@@ -35,6 +35,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 async fn run(address: SocketAddr) -> Result<(), Box<dyn Error>> {
     let settings = PeerSettings {
         tls: None,
+        versions: Versions::Http1,
         dial_timeout: Duration::from_secs(3),
         fallback_delay: None,
         probe_interval: None,
@@ -63,10 +64,7 @@ async fn run(address: SocketAddr) -> Result<(), Box<dyn Error>> {
 }
 
 /// Sends one request and reads its response: the status, the bytes of the body, and those that were not parsed.
-async fn exchange(
-    connection: &Connection,
-    address: SocketAddr,
-) -> Result<(u16, usize, usize), Box<dyn Error>> {
+async fn exchange(connection: &Link, address: SocketAddr) -> Result<(u16, usize, usize), Box<dyn Error>> {
     let fields = format!("Host: {address}\r\n");
     let head = AskHead {
         method: b"GET",

@@ -8,9 +8,11 @@ use onehop_message::error::is_exhaustion;
 use rustix::io::Errno;
 use tokio::sync::oneshot;
 
+use crate::acquire_stream::Taken;
 use crate::connect_error::ConnectError;
-use crate::connection::{Connection, ConnectionPermit, Handover};
+use crate::connection::{ConnectionPermit, Handover};
 use crate::dial;
+use crate::link::Link;
 use crate::peer::Peer;
 use crate::pool::Pools;
 use crate::slots::{Granted, Joined, QueuedClient, Reuse};
@@ -37,7 +39,7 @@ struct Waiting<'a> {
 impl Pools {
     /// Gets a connection for one exchange. Give it back with [`Pools::give_back`], or drop it to close it. Dropping the
     /// future is safe at any time.
-    pub async fn get(&self, peer: &Arc<Peer>, reuse: Reuse) -> Result<Box<Connection>, ConnectError> {
+    pub async fn get(&self, peer: &Arc<Peer>, reuse: Reuse) -> Result<Link, ConnectError> {
         self.get_for(peer, reuse, &WaitingClient::default()).await
     }
 
@@ -47,7 +49,15 @@ impl Pools {
         peer: &Arc<Peer>,
         reuse: Reuse,
         client: &WaitingClient,
-    ) -> Result<Box<Connection>, ConnectError> {
+    ) -> Result<Link, ConnectError> {
+        if !peer.is_http1() {
+            if let Taken::Stream(link) = self.take_stream(peer) {
+                return Ok(link);
+            }
+            if let Some(link) = Box::pin(self.get_stream(peer)).await? {
+                return Ok(link);
+            }
+        }
         let newer = if reuse == Reuse::Never || !peer.is_far() {
             None
         } else {
@@ -59,7 +69,7 @@ impl Pools {
             && let Some(connection) = self.take(peer, reuse)
         {
             peer.counters(&self.core).taken_idle.count();
-            return Ok(connection);
+            return Ok(Link::Http1(connection));
         }
         // Large, and rarely needed: in a box of its own it costs the others nothing.
         Box::pin(self.get_elsewhere(peer, reuse, newer, client)).await
@@ -72,16 +82,16 @@ impl Pools {
         reuse: Reuse,
         newer: Option<usize>,
         client: &WaitingClient,
-    ) -> Result<Box<Connection>, ConnectError> {
+    ) -> Result<Link, ConnectError> {
         if peer.waiting() == 0 {
             if let Some(holder) = newer {
                 if let Some(connection) = self.steal_from(holder, peer, reuse).await {
                     peer.counters(&self.core).stolen.count();
-                    return Ok(connection);
+                    return Ok(Link::Http1(connection));
                 }
                 if let Some(connection) = self.take(peer, reuse) {
                     peer.counters(&self.core).taken_idle.count();
-                    return Ok(connection);
+                    return Ok(Link::Http1(connection));
                 }
             }
             if reuse != Reuse::Never
@@ -89,7 +99,7 @@ impl Pools {
                 && let Some(connection) = self.steal(peer, reuse).await
             {
                 peer.counters(&self.core).stolen.count();
-                return Ok(connection);
+                return Ok(Link::Http1(connection));
             }
             // An idle connection that will not do makes room, where there is none.
             if let Some(permit) = peer.slots.take().or_else(|| self.take_permit(peer)) {
@@ -97,9 +107,9 @@ impl Pools {
             }
         }
         match self.wait(peer, reuse, client).await? {
-            Granted::Connection(Handover::Local(connection)) => Ok(connection),
+            Granted::Connection(Handover::Local(connection)) => Ok(Link::Http1(connection)),
             Granted::Connection(Handover::Detached(detached)) => {
-                detached.attach().map_err(ConnectError::Refused)
+                detached.attach().map(Link::Http1).map_err(ConnectError::Refused)
             }
             Granted::Permit(permit) => self.dial(peer, permit).await,
         }
@@ -107,12 +117,8 @@ impl Pools {
 
     /// Dials. Where no descriptor is left, an idle connection of this core makes room, whatever its peer: idle ones are
     /// bounded for each peer, descriptors for all.
-    async fn dial(
-        &self,
-        peer: &Arc<Peer>,
-        permit: ConnectionPermit,
-    ) -> Result<Box<Connection>, ConnectError> {
-        match dial::dial(peer, permit, peer.counters(&self.core)).await {
+    async fn dial(&self, peer: &Arc<Peer>, permit: ConnectionPermit) -> Result<Link, ConnectError> {
+        let dialled = match dial::dial(peer, permit, peer.counters(&self.core)).await {
             Err(ConnectError::Refused(error))
                 if Errno::from_io_error(&error).is_some_and(is_exhaustion) && self.close_oldest() =>
             {
@@ -120,7 +126,9 @@ impl Pools {
                 dial::dial(peer, permit, peer.counters(&self.core)).await
             }
             dialled => dialled,
-        }
+        };
+        let over = || ConnectError::Http2("it closed the connection".to_owned());
+        self.keep_dialled(peer, dialled?).ok_or_else(over)
     }
 
     /// Waits for a connection, or for the right to make one. Not to be called where there is one already.

@@ -1,4 +1,4 @@
-//! One connection to an upstream: its socket, and the codec that knows whether it may be used again.
+//! One connection of HTTP/1 to an upstream: its socket, and the codec that knows whether it may be used again.
 //!
 //! Both halves may be polled by one task in turn, so a request's body can go while its answer comes.
 //! Holds no buffer; those are leased for the time of one exchange. Never sends anything by itself.
@@ -7,7 +7,7 @@ use std::cell::{Cell, RefCell, RefMut};
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
@@ -265,19 +265,9 @@ impl Connection {
         Poll::Ready(Ok(()))
     }
 
-    /// Ends when the socket has taken nothing for so long; for beside [`Connection::write`], and polled after it.
-    pub async fn stuck_for(&self, time: Duration) {
-        let mut due = pin!(tokio::time::sleep(time));
-        let mut seen = self.pieces_taken.get();
-        poll_fn(|context| {
-            let taken = self.pieces_taken.get();
-            if taken != seen {
-                seen = taken;
-                due.set(tokio::time::sleep(time));
-            }
-            due.as_mut().poll(context)
-        })
-        .await;
+    /// How many pieces the socket has taken.
+    pub(crate) fn pieces_taken(&self) -> &Cell<u64> {
+        &self.pieces_taken
     }
 
     /// Shuts down its sending side; the upstream may continue to send.

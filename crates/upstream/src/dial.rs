@@ -9,6 +9,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Instant;
@@ -24,7 +25,9 @@ use tokio_rustls::TlsConnector;
 use crate::connect_error::ConnectError;
 use crate::connection::{Connection, ConnectionPermit};
 use crate::limits::{BACKLOG_PAUSE, DIAL_ADDRESSES_MAX, PROBE_INTERVAL_MAX, PROBE_INTERVAL_MIN};
-use crate::peer::{CoreCounters, Endpoint, Peer, PeerSettings, Tls};
+use crate::link::Link;
+use crate::multiplexed::{self, Multiplexed};
+use crate::peer::{CoreCounters, Endpoint, Peer, PeerSettings, Tls, Versions};
 use crate::transport::{MovableSocket, Transport};
 
 /// Dials a connection that holds this permit, and counts what happens.
@@ -32,7 +35,7 @@ pub(crate) async fn dial(
     peer: &Arc<Peer>,
     permit: ConnectionPermit,
     counters: &CoreCounters,
-) -> Result<Box<Connection>, ConnectError> {
+) -> Result<Dialled, ConnectError> {
     counters.dials.count();
     let mut failure = Failure { counters, is_over: false };
     let started = Instant::now();
@@ -50,8 +53,20 @@ pub(crate) async fn dial(
 }
 
 /// Dials a connection that no pool counts and that must not be given back.
-pub async fn dial_uncounted(peer: &Arc<Peer>) -> Result<Box<Connection>, ConnectError> {
-    connect_and_encrypt(peer, None, &CoreCounters::default()).await
+pub async fn dial_uncounted(peer: &Arc<Peer>) -> Result<Link, ConnectError> {
+    match connect_and_encrypt(peer, None, &CoreCounters::default()).await? {
+        Dialled::Http1(connection) => Ok(Link::Http1(connection)),
+        Dialled::Http2(connection) => {
+            let over = || ConnectError::Http2("it closed the connection".to_owned());
+            connection.stream().map(Link::Http2).ok_or_else(over)
+        }
+    }
+}
+
+/// A connection that was just made.
+pub(crate) enum Dialled {
+    Http1(Box<Connection>),
+    Http2(Rc<Multiplexed>),
 }
 
 /// Counts a dial that failed, also where its future is dropped before its end.
@@ -72,15 +87,24 @@ async fn connect_and_encrypt(
     peer: &Arc<Peer>,
     permit: Option<ConnectionPermit>,
     counters: &CoreCounters,
-) -> Result<Box<Connection>, ConnectError> {
+) -> Result<Dialled, ConnectError> {
     let connected = timeout(peer.settings.dial_timeout, connect(peer)).await;
     let (socket, address, generation) = connected.map_err(|_| ConnectError::Timeout)??;
     let socket = MovableSocket::new(socket);
-    let transport = match &peer.settings.tls {
-        None => Transport::Plain(socket),
-        Some(tls) => handshake(socket, tls, counters).await?,
+    let versions = peer.settings.versions;
+    let (transport, is_http2) = match &peer.settings.tls {
+        None => (Transport::Plain(socket), versions == Versions::Http2),
+        Some(tls) => handshake(socket, tls, versions, counters).await?,
     };
-    Ok(Box::new(Connection::new(transport, permit, address, generation)))
+    if versions == Versions::Negotiated {
+        peer.note_negotiated(!is_http2);
+    }
+    if is_http2 {
+        let (timeout, is_kept) = (peer.settings.dial_timeout, !peer.settings.idle_timeout.is_zero());
+        let begun = multiplexed::begin(transport, permit, (address, generation), timeout, is_kept);
+        return begun.await.map(Dialled::Http2);
+    }
+    Ok(Dialled::Http1(Box::new(Connection::new(transport, permit, address, generation))))
 }
 
 type Connected = (Socket, Option<SocketAddr>, u64);
@@ -215,8 +239,9 @@ pub async fn connect_unix(path: &Path, uid: Option<u32>) -> io::Result<UnixStrea
 async fn handshake(
     socket: MovableSocket,
     tls: &Tls,
+    versions: Versions,
     counters: &CoreCounters,
-) -> Result<Transport, ConnectError> {
+) -> Result<(Transport, bool), ConnectError> {
     let connecting = TlsConnector::from(Arc::clone(&tls.config)).connect(tls.name.clone(), socket);
     let stream = match timeout(tls.timeout, connecting).await {
         Err(_) => return Err(ConnectError::Timeout),
@@ -224,15 +249,22 @@ async fn handshake(
         Ok(Ok(stream)) => stream,
     };
     let session = stream.get_ref().1;
-    if let Some(other) = session.alpn_protocol().filter(|protocol| *protocol != b"http/1.1") {
-        // It was not offered; what follows would be no HTTP/1 (RFC 7301 section 3.2).
-        return Err(ConnectError::Tls(format!("it speaks {} instead of http/1.1", other.escape_ascii())));
-    }
+    let is_http2 = match session.alpn_protocol() {
+        Some(b"h2") if versions != Versions::Http1 => true,
+        Some(b"http/1.1") | None if versions != Versions::Http2 => false,
+        Some(other) => {
+            // It was not offered; what follows would be something else (RFC 7301 section 3.2).
+            let (other, wanted) =
+                (other.escape_ascii(), if versions == Versions::Http1 { "http/1.1" } else { "h2" });
+            return Err(ConnectError::Tls(format!("it speaks {other} instead of {wanted}")));
+        }
+        None => return Err(ConnectError::Http2("it does not negotiate h2 (ALPN)".to_owned())),
+    };
     counters.handshakes.count();
     if session.handshake_kind() == Some(HandshakeKind::Resumed) {
         counters.resumptions.count();
     }
-    Ok(Transport::Tls(Box::new(stream)))
+    Ok((Transport::Tls(Box::new(stream)), is_http2))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The client side of HTTP/1: connections to upstreams, and what is known of those.
+//! The client side of HTTP: connections to upstreams, and what is known of those.
 //!
 //! A [`Peer`] is one server, as all cores see it. Each core has its own [`Pools`] of idle connections: a request takes
 //! the one that was used last, else one of another core, else a new one; where the peer has as many as it may, the
@@ -10,6 +10,8 @@
 //! | [`acquire`] | how a request gets a connection |
 //! | [`pool`] | one core's idle connections |
 //! | [`maintenance`] | what a core does at each tick: closes, replaces, opens |
+//! | `multiplexed`, `streams`, `acquire_stream` | connections of HTTP/2, which requests share |
+//! | [`link`], [`codec`] | what one exchange runs on, whichever version the upstream speaks |
 //! | `refill` | how many connections one core may open for the minimum |
 //! | `steal`, [`mailboxes`] | connections between cores |
 //! | [`slots`] | the maximum of connections, and the requests that wait under it |
@@ -30,8 +32,10 @@
 #![forbid(unsafe_code)]
 
 pub mod acquire;
+mod acquire_stream;
 mod addresses;
 pub mod balance;
+pub mod codec;
 pub mod connect_error;
 pub mod connection;
 pub mod dial;
@@ -42,15 +46,18 @@ pub mod health_check;
 pub mod latency;
 mod learned_timeout;
 pub mod limits;
+pub mod link;
 pub mod mailboxes;
 pub mod maintenance;
 pub mod member;
+mod multiplexed;
 pub mod names;
 pub mod peer;
 pub mod pool;
 mod refill;
 pub mod slots;
 mod steal;
+mod streams;
 #[cfg(test)]
 mod test_members;
 #[cfg(test)]
@@ -61,6 +68,7 @@ mod transport;
 pub use acquire::WaitingClient;
 pub use connect_error::ConnectError;
 pub use connection::Connection;
+pub use link::Link;
 pub use mailboxes::Mailboxes;
 pub use peer::Peer;
 pub use pool::Pools;

@@ -136,5 +136,9 @@ pub const HEALTH_CHECK_INTERVAL_MAX: Duration = Duration::from_secs(365 * 86_400
 /// Bytes of a response's body in which `health_body` is searched. Pages about health are a few lines.
 pub const HEALTH_CHECK_BODY_BYTES_MAX: usize = 256 * 1024;
 
+/// How often the driver of an idle connection of HTTP/2 has its turn, to read what has come, before a request takes another
+/// connection. One turn reads all that is there, which TLS may have in several pieces.
+pub const HTTP2_TURNS_MAX: usize = 4;
+
 /// Bytes of one read of a response that is too long for the usual buffer.
 pub const READ_BYTES_MAX: usize = 64 * 1024;

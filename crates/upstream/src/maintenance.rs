@@ -13,6 +13,7 @@ use std::time::Instant;
 use onehop_connection::core::Core;
 
 use crate::connection::{Connection, ConnectionPermit};
+use crate::dial::Dialled;
 use crate::limits::{CONNECTION_SOUND_AFTER, IDLE_COUNTED_AFTER};
 use crate::peer::Peer;
 use crate::pool::{Pool, Pools};
@@ -68,7 +69,7 @@ impl Pools {
             let missing = Missing {
                 in_all: wanted.saturating_sub(peer.open()),
                 share: share(&self.core, peer) + peer.counters(&self.core).fading.load(Ordering::Relaxed),
-                idle: pool.idle.len(),
+                idle: pool.idle.len() + pool.http2.connections.len(),
             };
             let Some(count) = pool.refill.dials_allowed(missing, is_tick) else { return };
             (count, wanted)
@@ -98,7 +99,10 @@ async fn open(pools: Rc<Pools>, peer: Arc<Peer>, permit: ConnectionPermit) {
     if let Ok(connection) = dialled
         && !peer.is_withdrawn()
     {
-        pools.put_back(&peer, connection);
+        match connection {
+            Dialled::Http1(connection) => pools.put_back(&peer, connection),
+            Dialled::Http2(connection) => pools.keep_multiplexed(&peer, &connection),
+        }
         // The peer is there, so the other connections may be opened, too.
         pools.refill(&peer, false);
     }
@@ -159,8 +163,9 @@ impl Pool {
             self.refill.recover();
         }
         peer.counters(core).fading.store(fading.min(self.idle.len()), Ordering::Relaxed);
+        let has_streams = self.http2.sweep(&peer, now);
         self.publish(core);
-        let is_busy = !self.idle.is_empty() || self.refill.dialling > 0;
+        let is_busy = has_streams || !self.idle.is_empty() || self.refill.dialling > 0;
         is_busy || self.is_named && !peer.is_withdrawn()
     }
 

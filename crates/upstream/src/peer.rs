@@ -1,4 +1,4 @@
-//! One HTTP/1 server as all cores see it: where it is, how connections to it are made, and the little that is counted
+//! One HTTP server as all cores see it: where it is, how connections to it are made, and the little that is counted
 //! for the whole process.
 //!
 //! Lives as long as anything holds it: a reload that keeps an upstream keeps its peer, and with it its connections.
@@ -20,6 +20,7 @@ use crate::connect_error::ConnectError;
 use crate::connection::{Connection, Handover};
 use crate::learned_timeout::{self, LearnedTimeout};
 use crate::limits::{FAR_DIAL_TIME, WINDOW_KEPT};
+use crate::multiplexed::Multiplexed;
 use crate::slots::Slots;
 
 /// A server that requests go to.
@@ -47,6 +48,10 @@ pub struct Peer {
     dial_micros: AtomicU64,
     /// What its name resolves to, if the endpoint is a name.
     pub(crate) addresses: Addresses,
+    /// The last connection negotiated HTTP/1.1, or the settings say so.
+    is_http1: AtomicBool,
+    /// Requests that wait for a stream.
+    pub(crate) waiting_for_streams: AtomicUsize,
     /// How long it keeps idle connections that were never used, and those that were.
     learned: [LearnedTimeout; 2],
     /// What each core counts, on cache lines of its own; made by the first core that asks.
@@ -132,6 +137,8 @@ pub enum Endpoint {
 pub struct PeerSettings {
     /// Encrypted; `None`: in the clear.
     pub tls: Option<Tls>,
+    /// The versions of HTTP that are spoken.
+    pub versions: Versions,
     /// Bounds resolving and connecting together.
     pub dial_timeout: Duration,
     /// How long the second family of addresses waits for the first; `None`: for its failure.
@@ -149,6 +156,18 @@ pub struct PeerSettings {
     pub connections_max: Option<usize>,
     /// Maximum requests that wait for one of those, over all cores, and for how long.
     pub queue: (usize, Duration),
+}
+
+/// Which versions of HTTP are spoken to a peer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Versions {
+    /// HTTP/1.1.
+    #[default]
+    Http1,
+    /// HTTP/2: negotiated in the handshake, or known beforehand in the clear.
+    Http2,
+    /// What the peer chooses in the handshake of TLS.
+    Negotiated,
 }
 
 /// How a peer's connections are encrypted.
@@ -183,6 +202,8 @@ impl Peer {
             is_withdrawn: AtomicBool::new(false),
             is_shared,
             slots: Slots::new(settings.connections_max),
+            is_http1: AtomicBool::new(settings.versions == Versions::Http1),
+            waiting_for_streams: AtomicUsize::default(),
             settings,
             idle_long: CachePadded::default(),
             last_failure: Mutex::default(),
@@ -248,7 +269,7 @@ impl Peer {
         PeerCounts {
             open: self.open() as u64,
             idle: self.idle() as u64,
-            waiting: self.waiting() as u64,
+            waiting: (self.waiting() + self.waiting_for_streams.load(Ordering::Relaxed)) as u64,
             dials: sum(|core| &core.dials),
             dial_failures: sum(|core| &core.dial_failures),
             handshakes: sum(|core| &core.handshakes),
@@ -307,6 +328,16 @@ impl Peer {
     /// Whether it is so far away that it matters which of its connections is taken.
     pub(crate) fn is_far(&self) -> bool {
         self.is_shared && self.dial_time() >= FAR_DIAL_TIME
+    }
+
+    /// Whether its connections are of HTTP/1, as far as is known.
+    pub(crate) fn is_http1(&self) -> bool {
+        self.is_http1.load(Ordering::Relaxed)
+    }
+
+    /// A connection has negotiated its version.
+    pub(crate) fn note_negotiated(&self, is_http1: bool) {
+        self.is_http1.store(is_http1, Ordering::Relaxed);
     }
 
     /// Whether a core asks others for their idle connections.
@@ -409,6 +440,11 @@ impl Peer {
     /// Whether the address that a connection leads to is still one of the peer's.
     pub(crate) fn is_current(&self, connection: &Connection) -> bool {
         self.addresses.is_current(connection.address(), connection.generation())
+    }
+
+    /// The same of a connection of HTTP/2.
+    pub(crate) fn is_current_http2(&self, connection: &Multiplexed) -> bool {
+        self.addresses.is_current(connection.address, &connection.generation)
     }
 
     fn each_core(&self) -> impl Iterator<Item = &CoreCounters> {

@@ -18,10 +18,12 @@ use onehop_connection::core::Core;
 use crate::connection::{Buffers, Connection, ConnectionPermit, Detached, Handover};
 use crate::learned_timeout;
 use crate::limits::{IDLE_MARGIN, IDLE_ONCE_ONLY};
+use crate::link::Link;
 use crate::mailboxes::Mailboxes;
 use crate::peer::{Peer, PeerId};
 use crate::refill::Refill;
 use crate::slots::{Granted, Reuse, Waiter};
+use crate::streams::Streams;
 use crate::transport::Liveness;
 
 /// One core's connections to all peers, and what it keeps for its next exchanges.
@@ -40,6 +42,8 @@ pub(crate) struct Pool {
     pub(crate) peer: Arc<Peer>,
     /// Idle connections; the one used last is at the end.
     pub(crate) idle: VecDeque<Box<Connection>>,
+    /// Connections of HTTP/2.
+    pub(crate) http2: Streams,
     /// The configuration names the peer, so its minimum of connections is kept open.
     pub(crate) is_named: bool,
     /// How that is done.
@@ -63,8 +67,9 @@ impl Pools {
         &self.core
     }
 
-    /// Keeps a connection that [`Connection::reuse`] has found ready for another request.
-    pub fn give_back(&self, peer: &Arc<Peer>, mut connection: Box<Connection>) {
+    /// Keeps a connection that [`Link::reuse`] has found ready for another request.
+    pub fn give_back(&self, peer: &Arc<Peer>, link: Link) {
+        let Link::Http1(mut connection) = link else { return };
         connection.note_idle(Instant::now());
         let is_spent =
             peer.is_withdrawn() || !peer.is_current(&connection) || peer.idle_time_max(&connection).is_zero();
@@ -204,7 +209,13 @@ impl Pools {
 
 impl Pool {
     pub(crate) fn new(peer: &Arc<Peer>) -> Self {
-        Self { peer: Arc::clone(peer), idle: VecDeque::new(), is_named: false, refill: Refill::default() }
+        Self {
+            peer: Arc::clone(peer),
+            idle: VecDeque::new(),
+            http2: Streams::default(),
+            is_named: false,
+            refill: Refill::default(),
+        }
     }
 
     /// Tells the other cores how many connections are idle here.
@@ -213,7 +224,7 @@ impl Pool {
         // the number may be late.
         let order =
             if self.peer.settings.connections_max.is_some() { Ordering::SeqCst } else { Ordering::Relaxed };
-        self.peer.counters(core).idle.store(self.idle.len(), order);
+        self.peer.counters(core).idle.store(self.idle.len() + self.http2.idle(), order);
         if self.peer.is_far() {
             self.peer.publish_newest(core, self.idle.back().map(Box::as_ref));
         }

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use aws_lc_rs::digest;
-use onehop_config::checked::proxy::ProxyTls;
+use onehop_config::checked::proxy::{EncryptedVersions, ProxyTls};
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::CryptoProvider;
@@ -24,13 +24,17 @@ use rustls::{
 
 use crate::limits::TLS_FILE_BYTES_MAX;
 
-/// The one protocol that is spoken to upstreams, as ALPN names it (RFC 7301 section 6).
+/// What is spoken to upstreams, as ALPN names it (RFC 7301 section 6).
 const HTTP_1_1: &[u8] = b"http/1.1";
+/// See [`HTTP_1_1`] (RFC 9113 section 3.2).
+const HTTP_2: &[u8] = b"h2";
 
 /// What a configuration was made of: another content of a file makes another one.
 #[derive(Clone, PartialEq)]
 pub struct Made {
     is_blind: bool,
+    /// What the handshake offers.
+    versions: EncryptedVersions,
     /// SHA-256 of each file, in the order in which they are read.
     files: Vec<Vec<u8>>,
 }
@@ -38,6 +42,7 @@ pub struct Made {
 /// A configuration for these settings, whose files are read so; one of `known` where nothing has changed.
 pub fn client_reading(
     tls: &ProxyTls,
+    versions: EncryptedVersions,
     known: &[(Made, Arc<ClientConfig>)],
     read: impl Fn(&Path, &str) -> Result<Vec<u8>, String>,
 ) -> Result<(Made, Arc<ClientConfig>), String> {
@@ -55,6 +60,7 @@ pub fn client_reading(
     // The number of files to trust tells apart what is shown from what is trusted.
     let made = Made {
         is_blind: tls.insecure_skip_verify,
+        versions,
         files: std::iter::once(vec![u8::from(shown.is_some())]).chain(files).collect(),
     };
     if let Some((_, config)) = known.iter().find(|(other, _)| *other == made) {
@@ -79,7 +85,11 @@ pub fn client_reading(
         }
         _ => builder.with_no_client_auth(),
     };
-    config.alpn_protocols = vec![HTTP_1_1.to_vec()];
+    config.alpn_protocols = match versions {
+        EncryptedVersions::Http1 => vec![HTTP_1_1.to_vec()],
+        EncryptedVersions::Http2 => vec![HTTP_2.to_vec()],
+        EncryptedVersions::Negotiated => vec![HTTP_2.to_vec(), HTTP_1_1.to_vec()],
+    };
     Ok((made, Arc::new(config)))
 }
 

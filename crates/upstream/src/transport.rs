@@ -76,6 +76,11 @@ impl Transport {
         if is_pending && self.is_drained() { Liveness::Alive } else { self.check_kernel() }
     }
 
+    /// The state of the socket itself. Bytes that have come may be of TLS alone.
+    pub(crate) fn check_socket(&self) -> Liveness {
+        self.socket().check()
+    }
+
     /// Whether all decrypted bytes were read. What the upstream sent is then taken, or still in the kernel.
     pub(crate) fn is_drained(&self) -> bool {
         match self {

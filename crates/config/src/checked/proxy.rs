@@ -81,6 +81,8 @@ pub enum ProxyAddress {
 pub struct ProxyTransport {
     /// Encrypted, and how; `None`: in the clear.
     pub tls: Option<ProxyTls>,
+    /// Which versions of HTTP are spoken.
+    pub versions: ProxyVersions,
     /// How long a name's resolution and a connection may take, without TLS's handshake.
     pub dial_timeout: Duration,
     /// How long the second family of addresses waits for the first (RFC 8305); `None`: for its failure.
@@ -107,6 +109,27 @@ pub struct ProxyTransport {
     pub resolvers: Vec<SocketAddr>,
     /// Bytes of an answer's head; `None`: the server's own bound.
     pub max_response_header: Option<u64>,
+}
+
+/// `versions`: which versions of HTTP are spoken to upstreams.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ProxyVersions {
+    /// In the clear HTTP/2 is spoken, and known beforehand (`h2c`).
+    pub h2c: bool,
+    /// Over TLS.
+    pub encrypted: EncryptedVersions,
+}
+
+/// What the handshake of TLS offers an upstream.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum EncryptedVersions {
+    /// HTTP/1.1.
+    #[default]
+    Http1,
+    /// HTTP/2.
+    Http2,
+    /// Both; the upstream chooses.
+    Negotiated,
 }
 
 /// TLS to upstreams. What they show is verified unless it says otherwise.
@@ -323,6 +346,7 @@ impl Default for ProxyTransport {
     fn default() -> Self {
         Self {
             tls: None,
+            versions: ProxyVersions::default(),
             dial_timeout: Duration::from_secs(3),
             dial_fallback_delay: Some(Duration::from_millis(300)),
             read_timeout: None,

@@ -7,8 +7,9 @@ use std::time::Duration;
 use crate::memory::{Memory, text_of};
 use crate::outline::{conditions, outline, template};
 use onehop_config::checked::proxy::{
-    ActiveHealth, AmbiguousHeaders, Balance, BalancePolicy, CookieSecret, PassiveHealth, Proxy, ProxyAddress,
-    ProxyFlush, ProxyPool, ProxyTls, ProxyTransport, ProxyUpstream, StatusTest,
+    ActiveHealth, AmbiguousHeaders, Balance, BalancePolicy, CookieSecret, EncryptedVersions, PassiveHealth,
+    Proxy, ProxyAddress, ProxyFlush, ProxyPool, ProxyTls, ProxyTransport, ProxyUpstream, ProxyVersions,
+    StatusTest,
 };
 use onehop_config::checked::{HeaderOp, Network, Part, Placeholder, Step, Template};
 use onehop_config::{FileKind, Loaded, load};
@@ -81,6 +82,7 @@ fn upstream(label: &str, address: ProxyAddress) -> ProxyUpstream {
 fn transport() -> ProxyTransport {
     ProxyTransport {
         tls: None,
+        versions: ProxyVersions::default(),
         dial_timeout: seconds(3),
         dial_fallback_delay: Some(Duration::from_millis(300)),
         read_timeout: None,
@@ -612,6 +614,7 @@ fn every_option_of_the_transport_has_its_place() {
     let resolvers = ["192.0.2.53:53", "[2001:db8::53]:5353", "192.0.2.54:53", "[2001:db8::54]:53"];
     let expected = ProxyTransport {
         tls: Some(tls),
+        versions: ProxyVersions::default(),
         dial_timeout: seconds(1),
         dial_fallback_delay: Some(Duration::from_millis(50)),
         read_timeout: Some(seconds(10)),
@@ -778,4 +781,45 @@ fn a_caddyfile_with_every_option_checks_without_a_word() {
         .unwrap_or_else(|problems| panic!("{}", text_of(&problems)));
     assert_eq!(text_of(&loaded.warnings), "");
     insta::assert_debug_snapshot!(only(&loaded));
+}
+
+fn speaks(h2c: bool, encrypted: EncryptedVersions) -> ProxyVersions {
+    ProxyVersions { h2c, encrypted }
+}
+
+#[test]
+fn versions_say_what_is_spoken_in_the_clear_and_over_tls() {
+    use EncryptedVersions::{Http1, Http2, Negotiated};
+    for (written, expected) in [
+        ("versions 1.1", speaks(false, Http1)),
+        ("tls\nversions 1.1 2", speaks(false, Negotiated)),
+        ("tls\nversions 2", speaks(false, Http2)),
+        ("versions h2c 2", speaks(true, Http2)),
+        ("versions h2c", speaks(true, Http2)),
+        ("versions 1.1 2 h2c", speaks(true, Negotiated)),
+    ] {
+        assert_eq!(over(written).versions, expected, "{written}");
+    }
+}
+
+#[test]
+fn h2c_before_an_address_is_http_2_in_the_clear() {
+    for (written, upstreams) in [
+        ("h2c://a:50051 h2c://b", vec![upstream("a:50051", tcp("a", 50051)), upstream("b:80", tcp("b", 80))]),
+        (
+            "unix+h2c//run/app.sock",
+            vec![upstream("unix//run/app.sock", ProxyAddress::Unix("/run/app.sock".into()))],
+        ),
+    ] {
+        let proxy = proxy(&format!("reverse_proxy {written}"));
+        assert_eq!(proxy.upstreams, upstreams, "{written}");
+        assert_eq!(proxy.transport.versions, speaks(true, EncryptedVersions::Http1), "{written}");
+    }
+}
+
+#[test]
+fn version_2_without_tls_has_no_effect() {
+    let (proxy, warnings) = warned("reverse_proxy a:80 {\ntransport http {\nversions 1.1 2\n}\n}");
+    assert!(!proxy.transport.versions.h2c);
+    assert!(warnings.contains("`versions` has no effect"), "{warnings}");
 }

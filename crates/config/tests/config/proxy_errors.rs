@@ -73,10 +73,8 @@ reverse_proxy /y/* unix//1234567890123456789012345678901234567890123456789012345
 );
 errors!(
     what_an_upstream_is_going_to_be,
-    "reverse_proxy /a/* h2c://a
-reverse_proxy /b/* srv+http://a
+    "reverse_proxy /b/* srv+http://a
 reverse_proxy /c/* tcp6/a:80
-reverse_proxy /d/* unix+h2c//run/a.sock
 reverse_proxy /e/* unix/@abstract
 reverse_proxy /f/* unix/{host}.sock
 reverse_proxy /g/* {host}:8000-8001"
@@ -206,7 +204,7 @@ reverse_proxy /b/* a:80 {
 }
 reverse_proxy /c/* a:80 {
 	transport http {
-		versions h2c 2
+		versions 1.1 3
 		tls_renegotiation once
 		tls_curves x25519
 		proxy_protocol v2
@@ -519,3 +517,19 @@ fn what_servers_of_the_global_block_cannot_say() {
 	}";
     insta::assert_snapshot!("trust_in_unix_sockets_alone", file(broken).errors());
 }
+errors!(
+    http_2_in_the_clear_beside_what_is_not,
+    "reverse_proxy /a/* h2c://a b
+reverse_proxy /b/* https://a h2c://b
+reverse_proxy /c/* a h2c://b
+reverse_proxy /d/* h2c://a {
+	transport http {
+		tls
+	}
+}
+reverse_proxy /e/* h2c://a {
+	transport http {
+		versions 1.1 2
+	}
+}"
+);

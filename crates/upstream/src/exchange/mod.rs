@@ -25,7 +25,8 @@ use onehop_message::request::Request;
 use onehop_message::response::Response;
 use tokio::sync::Notify;
 
-use crate::connection::{Buffers, Connection};
+use crate::connection::Buffers;
+use crate::link::Link;
 use crate::pool::Pools;
 use tunnel::Bounds;
 
@@ -40,7 +41,7 @@ pub trait Delegate {
     /// Writes the request's head to the connection's output.
     fn ask(
         &mut self,
-        connection: &Connection,
+        connection: &Link,
         request_body: &RequestBody<'_, '_>,
         buffers: &mut Buffers,
     ) -> Result<(), Refusal>;
@@ -134,7 +135,7 @@ pub struct Exchange<'a> {
     /// What the routes do to the response.
     pub edits: &'a dyn ResponseEdits,
     /// Is given to the exchange alone.
-    pub connection: &'a Connection,
+    pub connection: &'a Link,
     /// As much of the request's body as was there at the beginning.
     pub opening: &'a [u8],
     /// That was all of it.
@@ -160,6 +161,8 @@ pub struct Outcome {
     /// The connection is ready for another request: give it back. Otherwise drop it, so that the upstream learns at
     /// once that nobody waits for the rest.
     pub is_reusable: bool,
+    /// Of the request's body no more was taken than was there at the beginning.
+    pub has_whole_body: bool,
 }
 
 /// What came of an response.
@@ -175,6 +178,8 @@ pub enum Received {
 pub enum Broke {
     /// The connection ended before anything of an response came.
     Silently,
+    /// The upstream has said that it did not begin the request: it may be sent again, whatever it is.
+    Refused,
     /// Anything else.
     HttpError(HttpError),
 }
@@ -195,6 +200,8 @@ struct Signals {
     is_unasked: Cell<bool>,
     /// No more of the request is going to be sent.
     is_sent: Cell<bool>,
+    /// More of the body was taken than was there at the beginning.
+    is_body_taken: Cell<bool>,
     /// The body was not sent in the order that both sides can rely on.
     is_spoilt: Cell<bool>,
 }
@@ -203,7 +210,7 @@ impl Broke {
     /// What it is called.
     pub fn fault<L: Delegate>(self) -> HttpError {
         match self {
-            Self::Silently => L::fault(Cause::Died),
+            Self::Silently | Self::Refused => L::fault(Cause::Died),
             Self::HttpError(fault) => fault,
         }
     }
@@ -231,7 +238,7 @@ pub async fn run<L: Delegate>(
         }
         result => result,
     };
-    Outcome { result, is_reusable }
+    Outcome { result, is_reusable, has_whole_body: !signals.is_body_taken.get() }
 }
 
 async fn attempt<L: Delegate>(

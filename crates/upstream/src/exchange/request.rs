@@ -94,6 +94,7 @@ async fn send_all(
     while !is_complete {
         piece.clear();
         let next = request_body.next(&mut piece, UPLOAD_PIECE_BYTES_MAX).await;
+        signals.is_body_taken.set(true);
         is_complete = next.map_err(Stopped::ByClient)?;
         send_piece(request_body, exchange, output, &piece, is_complete).await?;
     }

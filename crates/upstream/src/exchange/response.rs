@@ -135,11 +135,23 @@ impl<'a> Taking<'a> {
                         }
                         Came::Bytes(Ok(count)) if count > 0 => is_silent = false,
                         // Closed or reset.
-                        Came::Bytes(_) if is_silent => return Err(Broke::Silently),
+                        Came::Bytes(_) if is_silent => return Err(self.silent_end::<L>()),
                         Came::Bytes(_) => return Err(Broke::HttpError(L::fault(Cause::Died))),
                     }
                 }
             }
+        }
+    }
+
+    /// What it means that nothing of a response came.
+    fn silent_end<L: Delegate>(&self) -> Broke {
+        let connection = self.exchange.connection;
+        if connection.is_refused() {
+            Broke::Refused
+        } else if connection.is_reset() {
+            Broke::HttpError(L::fault(Cause::Died))
+        } else {
+            Broke::Silently
         }
     }
 

@@ -5,7 +5,7 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::time::Duration;
 
-use crate::connection::Connection;
+use crate::link::Link;
 use onehop_connection::buffers::Input;
 use onehop_connection::limits::UPLOAD_PIECE_BYTES_MAX;
 use onehop_connection::{RequestBody, ResponseWriter};
@@ -24,7 +24,7 @@ pub struct Bounds<'a> {
 /// Moves bytes until both sides have ended, or one of them is gone. `input` may hold the upstream's first bytes
 /// already.
 pub(super) async fn run(
-    connection: &Connection,
+    connection: &Link,
     input: &mut Input,
     request_body: &mut RequestBody<'_, '_>,
     writer: &mut ResponseWriter<'_, '_>,

@@ -7,13 +7,15 @@ use std::future::poll_fn;
 use std::io;
 
 use onehop_config::checked::proxy::{ActiveHealth, StatusTest};
-use onehop_http1::{AnswerRead, AskHead, BodyLength, BodyRead, ClientCodec, Refusal};
+use onehop_http1::{AnswerRead, AskHead, BodyLength, BodyRead, Refusal};
 
 use super::HealthCheck;
 use crate::ConnectError;
-use crate::connection::{Buffers, Connection};
+use crate::codec::Codec;
+use crate::connection::Buffers;
 use crate::dial;
 use crate::limits::HEALTH_CHECK_BODY_BYTES_MAX;
+use crate::link::Link;
 use crate::peer::Endpoint;
 use onehop_connection::buffer_pool::Reusable as _;
 
@@ -55,6 +57,7 @@ async fn once(check: &HealthCheck, request: &Request<'_>) -> Result<Verdict, Str
         ConnectError::Timeout => format!("no connection within {:?}", check.peer.settings.dial_timeout),
         ConnectError::Name(reason) => format!("its name leads nowhere: {reason}"),
         ConnectError::Tls(reason) => format!("no TLS: {reason}"),
+        ConnectError::Http2(reason) => format!("no HTTP/2: {reason}"),
         // Those of the pool, which this is none of.
         ConnectError::QueueFull | ConnectError::QueueTimeout => "no connection".to_owned(),
     })?;
@@ -147,7 +150,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    fn written(&self, codec: &mut ClientCodec) -> Result<Vec<u8>, String> {
+    fn written(&self, codec: &mut Codec<'_>) -> Result<Vec<u8>, String> {
         let mut output = Vec::new();
         let body = match self.body.len() {
             0 => BodyLength::None,
@@ -199,7 +202,7 @@ impl<'a> Request<'a> {
 }
 
 /// The beginning of the answer's body.
-async fn body(connection: &Connection, buffers: &mut Buffers) -> Result<Vec<u8>, String> {
+async fn body(connection: &Link, buffers: &mut Buffers) -> Result<Vec<u8>, String> {
     let mut body = Vec::new();
     while body.len() < HEALTH_CHECK_BODY_BYTES_MAX {
         let input = &mut buffers.input;
@@ -223,7 +226,7 @@ async fn body(connection: &Connection, buffers: &mut Buffers) -> Result<Vec<u8>,
 }
 
 /// Reads once; 0 is the end.
-async fn fill(connection: &Connection, buffers: &mut Buffers) -> Result<usize, String> {
+async fn fill(connection: &Link, buffers: &mut Buffers) -> Result<usize, String> {
     poll_fn(|context| connection.poll_fill(&mut buffers.input, context)).await.map_err(broke)
 }
 

@@ -235,7 +235,9 @@ fn a_connection_rests_no_longer_than_its_answer_says() {
         assert!(matches!(connection.codec().read_body(&[]), Ok(BodyRead::End { consumed: 0 })));
         connection.note_keep_alive(&head);
         // Held against what is planned: a busy machine may retire it later than that.
+        let Link::Http1(connection) = connection else { panic!("HTTP/2") };
         assert_eq!(asked.idle_time_max(&connection), Duration::from_millis(750));
+        let connection = Link::Http1(connection);
         finish(&pools, &asked, connection);
         assert_eq!(asked.counts().idle, 1);
     });

@@ -1,5 +1,6 @@
 //! Cores on threads of their own and upstreams on loopback, for the tests of the pool.
 
+mod http2;
 mod minimum;
 mod sharing;
 mod tls;
@@ -19,8 +20,8 @@ use onehop_connection::core::{Core, Shared};
 use onehop_connection::limits::Timeouts;
 use tokio::sync::mpsc;
 
-use crate::peer::{Endpoint, PeerSettings};
-use crate::{ConnectError, Connection, Mailboxes, Peer, Pools, Reuse};
+use crate::peer::{Endpoint, PeerSettings, Versions};
+use crate::{ConnectError, Link, Mailboxes, Peer, Pools, Reuse};
 
 /// How long a core of a test waits for another one, whose thread may not run for some milliseconds.
 const STEAL_WAIT: Duration = Duration::from_millis(500);
@@ -149,7 +150,7 @@ impl Held {
 }
 
 /// As an exchange does at its end.
-fn finish(pools: &Pools, peer: &Arc<Peer>, connection: Box<Connection>) {
+fn finish(pools: &Pools, peer: &Arc<Peer>, connection: Link) {
     assert!(connection.reuse(0), "nothing was asked");
     pools.give_back(peer, connection);
 }
@@ -227,6 +228,7 @@ impl Drop for Upstream {
 fn settings() -> PeerSettings {
     PeerSettings {
         tls: None,
+        versions: Versions::Http1,
         dial_timeout: Duration::from_secs(5),
         fallback_delay: Some(Duration::from_millis(300)),
         probe_interval: Some(Duration::from_secs(30)),
@@ -252,7 +254,7 @@ fn wait_until(what: &str, is_so: impl Fn() -> bool) {
 }
 
 /// Sends bytes that the other side sends back.
-async fn echo(connection: &Connection, bytes: &[u8]) -> Vec<u8> {
+async fn echo(connection: &Link, bytes: &[u8]) -> Vec<u8> {
     connection.write(bytes, &[]).await.expect("written");
     let mut input = Input::new();
     while input.unread().len() < bytes.len() {

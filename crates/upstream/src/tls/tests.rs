@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use super::*;
 
 fn client(tls: &ProxyTls, known: &[(Made, Arc<ClientConfig>)]) -> Result<(Made, Arc<ClientConfig>), String> {
-    client_reading(tls, known, read_file)
+    client_reading(tls, EncryptedVersions::Http1, known, read_file)
 }
 
 /// An authority, and files of it.

@@ -14,7 +14,8 @@ use crate::WorkerIndex;
 use crate::call::{Call, HeldSlot};
 use crate::file::NamedFile;
 use onehop_connection::{RequestBody, Slot};
-use onehop_upstream::connection::{Buffers, Connection};
+use onehop_upstream::Link;
+use onehop_upstream::connection::Buffers;
 use onehop_upstream::exchange::tunnel::Bounds;
 use onehop_upstream::exchange::{Cause, Delegate, Passing, Turn};
 
@@ -49,7 +50,7 @@ impl Delegate for Program<'_> {
 
     fn ask(
         &mut self,
-        connection: &Connection,
+        connection: &Link,
         request_body: &RequestBody<'_, '_>,
         buffers: &mut Buffers,
     ) -> Result<(), Refusal> {

@@ -22,13 +22,12 @@ use crate::limits::{PROGRAM_DIAL_TIMEOUT, PROGRAM_IDLE_MAX, PROGRAM_IDLE_TIMEOUT
 use crate::{ConnectionEvent, Transport, Worker, file};
 use delegate::Program;
 use onehop_connection::{Ended, RequestBody, ResponseWriter, Sent};
-use onehop_upstream::Reuse;
-use onehop_upstream::connection::Connection;
 use onehop_upstream::exchange::{
     self, Broke, ClientSide, Exchange, HeadFrom, Received, Timeouts, is_idempotent,
 };
 use onehop_upstream::peer::{Endpoint, Peer, PeerSettings};
 use onehop_upstream::pool::Pools;
+use onehop_upstream::{Link, Reuse};
 
 /// Why an exchange came to nothing.
 pub enum Failed {
@@ -126,7 +125,7 @@ async fn connect(
     reuse: Reuse,
     request_body: &mut RequestBody<'_, '_>,
     writer: &ResponseWriter<'_, '_>,
-) -> Result<Box<Connection>, Failed> {
+) -> Result<Link, Failed> {
     writer.expect_handler_within(PROGRAM_DIAL_TIMEOUT.min(call.pool.app.timeout));
     let late = poll_fn(|context| if writer.poll_late(context) { Poll::Ready(()) } else { Poll::Pending });
     tokio::select! {

@@ -13,13 +13,14 @@ use onehop_message::request::Request;
 use onehop_message::trusted_proxies::Trust;
 
 use onehop_connection::RequestBody;
-use onehop_upstream::connection::{Buffers, Connection};
+use onehop_upstream::Link;
+use onehop_upstream::connection::Buffers;
 
 /// Writes the head to the connection's output.
 pub(super) fn write(
     request: &Request<'_>,
     trust: Trust<'_>,
-    connection: &Connection,
+    connection: &Link,
     request_body: &RequestBody<'_, '_>,
     buffers: &mut Buffers,
 ) -> Result<(), Refusal> {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::balance::weights_fit;
 use super::draft::{Draft, Scheme};
 use crate::check::Context;
-use crate::checked::proxy::{ProxyAddress, ProxyTransport, ProxyUpstream};
+use crate::checked::proxy::{EncryptedVersions, ProxyAddress, ProxyTransport, ProxyUpstream};
 use crate::problem::Problem;
 use crate::syntax::Token;
 
@@ -20,6 +20,7 @@ const TRY_INTERVAL: Duration = Duration::from_millis(250);
 pub(super) fn agrees(cx: &mut Context<'_>, draft: &mut Draft) -> bool {
     let mut found = Vec::new();
     settle_tls(cx, draft, &mut found);
+    settle_versions(cx, draft, &mut found);
     settle_pool(draft, &mut found);
     settle_active_health(cx, draft, &mut found);
     warn_of_passive_health(cx, draft);
@@ -49,8 +50,9 @@ fn is_named_later(transport: &ProxyTransport) -> bool {
 
 fn settle_tls(cx: &mut Context<'_>, draft: &mut Draft, found: &mut Vec<Problem>) {
     let option = draft.token_where(|name| name == "tls" || name.starts_with("tls_"));
-    if let (Some(token), Some(Scheme::Http)) = (option, draft.scheme) {
-        let message = format!("`{}` means TLS, and the upstreams are written with `http://`", token.text);
+    if let (Some(token), Some(scheme @ (Scheme::Http | Scheme::H2c))) = (option, draft.scheme) {
+        let scheme = if scheme == Scheme::H2c { "h2c" } else { "http" };
+        let message = format!("`{}` means TLS, and the upstreams are written with `{scheme}://`", token.text);
         found.push(contradiction(token, message, "write `https://` before them, or take this option away"));
         return;
     }
@@ -86,6 +88,24 @@ fn settle_tls(cx: &mut Context<'_>, draft: &mut Draft, found: &mut Vec<Problem>)
             upstream.label
         );
         found.push(contradiction(token, message, "write the name that its certificate has"));
+    }
+}
+
+/// `h2c://` means HTTP/2 in the clear, and so does `versions h2c`.
+fn settle_versions(cx: &mut Context<'_>, draft: &mut Draft, found: &mut Vec<Problem>) {
+    let written = draft.token("versions").cloned();
+    let transport = &mut draft.proxy.transport;
+    let is_written_h2c = draft.scheme == Some(Scheme::H2c);
+    if let (true, false, Some(token)) = (is_written_h2c, transport.versions.h2c, &written) {
+        let message = "`versions` does not name `h2c`, and the upstreams are written with `h2c://`";
+        found.push(contradiction(token, message, "add `h2c`, or take `versions` away"));
+        return;
+    }
+    transport.versions.h2c |= is_written_h2c;
+    let speaks_2 = transport.versions.encrypted != EncryptedVersions::Http1;
+    if let (None, false, true, Some(token)) = (&transport.tls, transport.versions.h2c, speaks_2, &written) {
+        let message = "`versions` has no effect: without TLS, upstreams are spoken to in HTTP/1.1".to_owned();
+        warn_of_no_effect(cx, token, message, "`versions h2c` speaks HTTP/2 in the clear");
     }
 }
 

@@ -34,6 +34,8 @@ pub(super) enum Scheme {
     Http,
     /// `https://`
     Https,
+    /// `h2c://`, `unix+h2c/`
+    H2c,
 }
 
 /// `pool` as written, in any order and part.

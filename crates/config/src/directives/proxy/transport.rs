@@ -10,6 +10,7 @@ use crate::arguments::{one_argument, some_arguments, wrong_arguments};
 use crate::check::Context;
 use crate::check::template::fixed;
 use crate::check::value::size;
+use crate::checked::proxy::{EncryptedVersions, ProxyVersions};
 use crate::limits::{PROXY_CONNECTIONS_MAX, PROXY_LIST_MAX};
 use crate::nearest::nearest;
 use crate::option_table::{OptionTable, Value, flag, line, not_yet, value, values};
@@ -72,7 +73,9 @@ pub(super) const OPTIONS: OptionTable<Draft> = OptionTable {
             line("resolvers", "192.0.2.53", |cx, draft, option| {
                 resolvers(cx, option).map(|resolvers| draft.proxy.transport.resolvers = resolvers)
             }),
-            values("versions", "1.1", |_, _, tokens| versions(tokens)),
+            values("versions", "1.1 2", |_, draft, tokens| {
+                versions(tokens).map(|versions| draft.proxy.transport.versions = versions)
+            }),
             value("read_buffer", "4KiB", |cx, _, value| no_buffer(cx, value)),
             value("write_buffer", "4KiB", |cx, _, value| no_buffer(cx, value)),
             flag("tls", |_| {}),
@@ -239,23 +242,31 @@ fn resolvers(cx: &Context<'_>, option: &Directive) -> Result<Vec<SocketAddr>, Bo
     Ok(resolvers)
 }
 
-/// HTTP/1.1 is what there is.
-fn versions(tokens: &[Token]) -> Result<(), Box<Problem>> {
+/// As with Caddy `h2c` is for the clear, and 2 for TLS; with `h2c` alone upstreams speak HTTP/2 there as well.
+fn versions(tokens: &[Token]) -> Result<ProxyVersions, Box<Problem>> {
+    let (mut http1, mut h2c) = (false, false);
     for token in tokens {
         match token.text.as_str() {
-            "1.1" => {}
-            version @ ("2" | "3" | "h2c") => {
-                let message = format!("version `{version}` is one of Caddy that onehop does not have yet");
+            "1.1" => http1 = true,
+            "2" => {}
+            "h2c" => h2c = true,
+            "3" => {
+                let message = "version `3` is one of Caddy that onehop does not have yet";
                 return Err(Problem::error("not-yet", &token.place, message)
-                    .help("upstreams are spoken to in HTTP/1.1: write `versions 1.1`, or leave it out"));
+                    .help("write `versions 1.1 2`, or leave it out"));
             }
             other => {
                 let message = format!("there is no version `{other}`");
-                return Err(
-                    Problem::error("unknown-option", &token.place, message).help("write `versions 1.1`")
-                );
+                return Err(Problem::error("unknown-option", &token.place, message)
+                    .help("write `versions 1.1`, `versions 1.1 2`, or `versions h2c 2`"));
             }
         }
     }
-    Ok(())
+    let is_only_1 = tokens.iter().all(|token| token.text == "1.1");
+    let encrypted = match (http1, is_only_1) {
+        (_, true) => EncryptedVersions::Http1,
+        (true, false) => EncryptedVersions::Negotiated,
+        (false, false) => EncryptedVersions::Http2,
+    };
+    Ok(ProxyVersions { h2c, encrypted })
 }

@@ -1,7 +1,7 @@
 //! Where requests go: the addresses of upstreams.
 //!
-//! Caddy's forms: `host:port`, `host`, `:port`, `http://` and `https://` with nothing behind the port, `unix/` with a
-//! path, a range of ports, and `host:port` with placeholders.
+//! Caddy's forms: `host:port`, `host`, `:port`, `http://`, `https://` and `h2c://` with nothing behind the port, `unix/` and
+//! `unix+h2c/` with a path, a range of ports, and `host:port` with placeholders.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -96,8 +96,13 @@ fn agree_on_scheme(
         }
         (Some(earlier), _) => {
             draft.scheme = Some(earlier);
-            let wanted = if earlier == Scheme::Https { "https" } else { "http" };
-            let message = format!("`{}` and an upstream with `{wanted}://` stand side by side", token.text);
+            let (other, wanted) = match (earlier, scheme) {
+                (Scheme::Https, _) => ("with `https://`", "https"),
+                (Scheme::H2c, _) => ("with `h2c://`", "h2c"),
+                (Scheme::None, Scheme::H2c) => ("without a scheme", "h2c"),
+                (Scheme::None | Scheme::Http, _) => ("with `http://`", "http"),
+            };
+            let message = format!("`{}` and an upstream {other} stand side by side", token.text);
             Err(Problem::error("mixed-schemes", &token.place, message).help(format!(
                 "all upstreams of a `reverse_proxy` share one transport: write `{wanted}://` before each"
             )))
@@ -121,8 +126,9 @@ fn fixed(cx: &Context<'_>, token: &Token, text: &str) -> Result<(Scheme, Vec<Pro
     };
     match network.to_ascii_lowercase().as_str() {
         "unix" => Ok((Scheme::None, vec![unix(cx, token, rest)?])),
+        "unix+h2c" => Ok((Scheme::H2c, vec![unix(cx, token, rest)?])),
         "tcp" => Ok((Scheme::None, tcp(token, rest, 80)?)),
-        other @ ("unix+h2c" | "unixgram" | "unixpacket" | "tcp4" | "tcp6" | "fd" | "fdgram") => {
+        other @ ("unixgram" | "unixpacket" | "tcp4" | "tcp6" | "fd" | "fdgram") => {
             let message = format!("`{other}/` is a network of Caddy that onehop does not have yet");
             Err(Problem::error("not-yet", &token.place, message))
         }
@@ -142,19 +148,19 @@ fn known_scheme(token: &Token, scheme: &str) -> Result<Scheme, Box<Problem>> {
     match scheme.to_ascii_lowercase().as_str() {
         "http" => Ok(Scheme::Http),
         "https" => Ok(Scheme::Https),
+        "h2c" => Ok(Scheme::H2c),
         "ws" => Err(wrong("no upstream is spoken to as `ws://`".to_owned())
             .help("write `http://`: WebSocket connections begin as HTTP")),
         "wss" => Err(wrong("no upstream is spoken to as `wss://`".to_owned())
             .help("write `https://`: WebSocket connections begin as HTTP")),
         "unix" => Err(wrong("a Unix socket has no scheme".to_owned())
             .help("write `unix/` and the path: `unix//run/app.sock`")),
-        other if other == "h2c" || other.starts_with("srv+") || other == "srv" => {
+        other if other.starts_with("srv+") || other == "srv" => {
             let message = format!("`{other}://` is a form of Caddy that onehop does not have yet");
             Err(Problem::error("not-yet", &token.place.narrowed_to(scheme), message))
         }
-        other => {
-            Err(wrong(format!("there is no scheme `{other}`")).help("there are `http://` and `https://`"))
-        }
+        other => Err(wrong(format!("there is no scheme `{other}`"))
+            .help("there are `http://`, `https://` and `h2c://`")),
     }
 }
 

@@ -5,7 +5,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use onehop_config::checked::proxy::{self as checked, ActiveHealth, ProxyAddress, ProxyTls};
+use onehop_config::checked::proxy::{
+    self as checked, ActiveHealth, EncryptedVersions, ProxyAddress, ProxyTls,
+};
 use onehop_config::checked::{Checked, Part, Route, Step, Template};
 use regex_lite::Regex;
 use rustls::ClientConfig;
@@ -54,7 +56,7 @@ impl Making<'_> {
     fn proxy(&mut self, settings: &Arc<checked::Proxy>, sites: &[String]) -> Result<Arc<Proxy>, String> {
         let of_directive = |reason: String| format!("reverse_proxy {}: {reason}", settings.name);
         let client = match &settings.transport.tls {
-            Some(tls) => Some(self.client(tls).map_err(of_directive)?),
+            Some(tls) => Some(self.client(tls, settings.transport.versions.encrypted).map_err(of_directive)?),
             None => None,
         };
         let (mut members, mut tables) = (Vec::new(), Vec::new());
@@ -76,10 +78,14 @@ impl Making<'_> {
         ))
     }
 
-    fn client(&mut self, settings: &ProxyTls) -> Result<(tls::Made, Arc<ClientConfig>), String> {
+    fn client(
+        &mut self,
+        settings: &ProxyTls,
+        versions: EncryptedVersions,
+    ) -> Result<(tls::Made, Arc<ClientConfig>), String> {
         let known: Vec<_> = self.now.clients.iter().chain(&self.before.clients).cloned().collect();
         let (made, config) =
-            tls::client_reading(settings, &known, |path, what| read(path, what, self.packed))?;
+            tls::client_reading(settings, versions, &known, |path, what| read(path, what, self.packed))?;
         if !self.now.clients.iter().any(|(other, _)| *other == made) {
             self.now.clients.push((made.clone(), Arc::clone(&config)));
         }

@@ -4,12 +4,12 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use onehop_config::checked::proxy as checked;
+use onehop_config::checked::proxy::{self as checked, EncryptedVersions};
 use onehop_config::checked::{Part, Template};
 use rustls::ClientConfig;
 
 use crate::limits::{PROXY_QUEUE_MAX, PROXY_QUEUE_WAIT};
-use onehop_upstream::peer::{Endpoint, PeerSettings, Tls};
+use onehop_upstream::peer::{Endpoint, PeerSettings, Tls, Versions};
 use onehop_upstream::tls;
 
 /// A name, or an address.
@@ -49,8 +49,15 @@ pub(super) fn tls_named(
 /// How connections are made and kept. Only for upstreams that are `named` in the file some are open before a request.
 pub(super) fn terms(settings: &checked::Proxy, tls: Option<Tls>, named: bool) -> PeerSettings {
     let transport = &settings.transport;
+    let versions = match (&tls, transport.versions.encrypted) {
+        (None, _) if transport.versions.h2c => Versions::Http2,
+        (None, _) | (Some(_), EncryptedVersions::Http1) => Versions::Http1,
+        (Some(_), EncryptedVersions::Http2) => Versions::Http2,
+        (Some(_), EncryptedVersions::Negotiated) => Versions::Negotiated,
+    };
     PeerSettings {
         tls,
+        versions,
         dial_timeout: transport.dial_timeout,
         fallback_delay: transport.dial_fallback_delay,
         probe_interval: transport.keepalive_interval,

@@ -16,7 +16,8 @@ use crate::request::context::RequestContext;
 use crate::request::handle::header;
 use onehop_connection::RequestBody;
 use onehop_connection::Slot;
-use onehop_upstream::connection::{Buffers, Connection};
+use onehop_upstream::Link;
+use onehop_upstream::connection::Buffers;
 use onehop_upstream::exchange::tunnel::Bounds;
 use onehop_upstream::exchange::{Cause, Delegate, Passing, Turn};
 use onehop_upstream::member::Member;
@@ -98,7 +99,7 @@ impl Delegate for Forwarding<'_> {
 
     fn ask(
         &mut self,
-        connection: &Connection,
+        connection: &Link,
         request_body: &RequestBody<'_, '_>,
         buffers: &mut Buffers,
     ) -> Result<(), Refusal> {

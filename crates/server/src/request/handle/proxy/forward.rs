@@ -18,12 +18,11 @@ use crate::request::context::RequestContext;
 use onehop_connection::Ended;
 use onehop_connection::RequestBody;
 use onehop_upstream::WaitingClient;
-use onehop_upstream::connection::Connection;
 use onehop_upstream::exchange::{
     self, Broke, ClientSide, Exchange, HeadFrom, Received, Timeouts, is_idempotent,
 };
 use onehop_upstream::member::Member;
-use onehop_upstream::{ConnectError, Reuse};
+use onehop_upstream::{ConnectError, Link, Reuse};
 
 /// Sends a request to an upstream and its response to the client.
 pub(super) async fn send(
@@ -64,27 +63,31 @@ pub(super) async fn send(
             Ok(Received::Instead) => return Err(Failed::Final(HttpError::UpstreamDied)),
             Err(broke) => broke,
         };
-        let is_stale = matches!(broke, Broke::Silently) && connection.is_kept();
+        let is_stale = matches!(broke, Broke::Silently) && connection.is_kept() && may_be_sent_twice;
+        // RFC 9113 section 8.7: whatever the method, it was not begun.
+        let is_refused = matches!(broke, Broke::Refused) && outcome.has_whole_body;
+        let failure = connection.failure();
         // The upstream learns at once that nobody waits for the rest.
         drop(connection);
-        if !(is_stale && may_be_sent_twice) || is_second {
+        if !(is_stale || is_refused) || is_second {
             let fault = broke.fault::<Forwarding<'_>>();
             if fault.source() != ErrorSource::Upstream {
                 return Err(Failed::Final(fault));
             }
             member.failed(&settings.passive_health);
-            call.reason.take();
-            return Err(Failed::Begun(fault));
+            call.reason.replace(failure);
+            let is_unsent = is_refused && call.opening.is_complete;
+            return Err(if is_unsent { Failed::Unsent(fault) } else { Failed::Begun(fault) });
         }
         is_second = true;
         member.count_retry();
         response.clear();
-        // It may have been begun all the same.
-        connection =
-            connect(call, member, Reuse::Never, request_body).await.map_err(|failed| match failed {
-                Failed::Unsent(fault) => Failed::Begun(fault),
-                failed => failed,
-            })?;
+        let reconnected = connect(call, member, Reuse::Never, request_body).await;
+        connection = reconnected.map_err(|failed| match failed {
+            // It may have been begun all the same.
+            Failed::Unsent(fault) if is_stale => Failed::Begun(fault),
+            failed => failed,
+        })?;
     }
 }
 
@@ -93,7 +96,7 @@ async fn connect(
     member: &Member,
     reuse: Reuse,
     request_body: &mut RequestBody<'_, '_>,
-) -> Result<Box<Connection>, Failed> {
+) -> Result<Link, Failed> {
     let client = WaitingClient::default();
     let got = tokio::select! {
         biased;
@@ -111,6 +114,10 @@ async fn connect(
             ConnectError::Name(reason) => (HttpError::UpstreamUnreachable, Some(reason)),
             ConnectError::Timeout => (HttpError::UpstreamDialTimeout, None),
             ConnectError::Tls(reason) => (HttpError::UpstreamTls, Some(reason)),
+            ConnectError::Http2(reason) => {
+                let reason = format!("it does not speak HTTP/2, which `versions` asks for: {reason}");
+                (HttpError::UpstreamUnreachable, Some(reason))
+            }
             // A full upstream may be healthy.
             ConnectError::QueueFull => return Failed::Unsent(HttpError::UpstreamQueueFull),
             ConnectError::QueueTimeout => return Failed::Unsent(HttpError::UpstreamQueueTimeout),

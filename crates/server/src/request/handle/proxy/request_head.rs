@@ -15,13 +15,14 @@ use super::{Call, max_forwards};
 use crate::request::context::RequestContext;
 use crate::request::handle::header;
 use onehop_connection::RequestBody;
-use onehop_upstream::connection::{Buffers, Connection};
+use onehop_upstream::Link;
+use onehop_upstream::connection::Buffers;
 
 /// Writes the head to the connection's output; true if it says that the client waits to be asked for its body.
 pub(super) fn write(
     call: &Call<'_>,
     context: &RequestContext<'_>,
-    connection: &Connection,
+    connection: &Link,
     request_body: &RequestBody<'_, '_>,
     buffers: &mut Buffers,
 ) -> Result<bool, Refusal> {
