@@ -281,6 +281,8 @@ pub enum Step {
     Rewrite(Template),
     /// `encode`: compress the answer where the client and the answer allow it.
     Encode(Encode),
+    /// `early_hints`: what a client can load while it waits for the response.
+    EarlyHints(EarlyHints),
     /// `handle`: its routes; where none of them answers, what stands after it.
     Handle(Vec<Route>),
     /// `handle_path`: as `handle`, with the matched prefix taken off the path.
@@ -382,6 +384,15 @@ pub struct Encode {
     pub minimum_length: u64,
     /// Media types that are compressed (`text/*`, `application/json*`), lower case.
     pub types: Vec<String>,
+}
+
+/// `early_hints`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EarlyHints {
+    /// Values of `Link` fields that are sent each time.
+    pub links: Vec<String>,
+    /// Those of earlier responses are sent, too.
+    pub learn: bool,
 }
 
 /// A content coding.

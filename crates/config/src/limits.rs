@@ -195,3 +195,6 @@ pub const RATE_ZONE_CHARACTERS_MAX: usize = 64;
 
 /// Connections that one client address can be allowed: as many as there are ports to come from.
 pub const CONNECTIONS_PER_ADDRESS_MAX: u64 = 65_535;
+
+/// `link`s of one `early_hints`. They go out before the response and compete with each other for the connection.
+pub const EARLY_HINTS_LINKS_MAX: usize = 32;

@@ -5,7 +5,7 @@
 /// Caddy's directives that make routes, in the order in which they act.
 /// `spa` acts where `file_server` does, `app` where `reverse_proxy` does. Bounds act on what is asked for after all rewriting,
 /// and before anything is done for it.
-pub(crate) const DIRECTIVE_ORDER: [&str; 48] = [
+pub(crate) const DIRECTIVE_ORDER: [&str; 49] = [
     "tracing",
     "map",
     "vars",
@@ -21,8 +21,9 @@ pub(crate) const DIRECTIVE_ORDER: [&str; 48] = [
     "request_body",
     "timeouts",
     "redir",
-    // Ours. It only says what holds for a request, by the path that the client asked for.
+    // Ours. They only say what holds for a request, by the path that the client asked for.
     "limit",
+    "early_hints",
     "method",
     "rewrite",
     "uri",

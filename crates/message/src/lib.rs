@@ -18,6 +18,7 @@ pub mod forwarding;
 pub mod glob;
 pub mod html;
 pub mod limits;
+pub mod link;
 pub mod methods;
 pub mod origin;
 pub mod path;

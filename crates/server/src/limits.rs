@@ -201,6 +201,26 @@ pub const PROBE_COPY_TRIES: u32 = 20;
 /// See [`PROBE_COPY_TRIES`].
 pub const PROBE_COPY_PAUSE: Duration = Duration::from_millis(5);
 
+/// Pages of which one `early_hints` remembers what their responses named. A site has more, but those that are asked for often
+/// are fewer, and of all others only the next response comes without hints.
+pub const LEARNED_PATHS_MAX: usize = 1_024;
+
+/// Parts of that table, each replaced by itself: a change copies one of them, some 64 entries.
+pub const LEARNED_PARTS: usize = 16;
+
+/// Bytes of the host and the path of such a page. Longer paths are made for one client.
+pub const LEARNED_KEY_BYTES_MAX: usize = 512;
+
+/// Links that are learned of one page. Browsers load six to eight things at a time before a page needs more.
+pub const LEARNED_LINKS_MAX: usize = 16;
+
+/// Bytes of these links: they go out in front of the response and should take little of a first window of 14 KiB.
+pub const LEARNED_LINKS_BYTES_MAX: usize = 2 * 1024;
+
+/// Bytes of all that one `early_hints` learns at most, with its tables.
+pub const LEARNED_BYTES: u64 =
+    (LEARNED_PATHS_MAX * (LEARNED_KEY_BYTES_MAX + LEARNED_LINKS_BYTES_MAX + 256)) as u64;
+
 /// Bytes of a request's body, with its framing, that may arrive before the request takes a place at an application, behind
 /// a limit or at an upstream with `max`. What forms and calls of interfaces send is less; nginx holds 16 KiB in memory
 /// (`client_body_buffer_size`), and the rest on disk.

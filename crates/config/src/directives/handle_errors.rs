@@ -13,8 +13,8 @@ use crate::syntax::{Directive, Token};
 const STATUS_MIN: u16 = 400;
 const STATUS_MAX: u16 = 599;
 
-/// Directives that let some in and others not. Who has failed has been let in, or refused.
-const BOUNDS: [&str; 2] = ["limit", "rate_limit"];
+/// Directives that act before there is a response. Who has failed has been let in, or refused.
+const BEFORE: [&str; 3] = ["early_hints", "limit", "rate_limit"];
 
 pub(super) fn handle_errors(
     cx: &mut Context<'_>,
@@ -37,7 +37,7 @@ pub(super) fn arrange(errors: &mut [ErrorRoutes]) {
 /// What is wrong with a directive that stands within `handle_errors` and does not belong there.
 pub(super) fn unfit(cx: &Context<'_>, line: &Directive) -> Option<Box<Problem>> {
     let (word, place) = (line.name.text.as_str(), &line.name.place);
-    if !cx.source.is_of_error || !BOUNDS.contains(&word) {
+    if !cx.source.is_of_error || !BEFORE.contains(&word) {
         return None;
     }
     let message = format!("`{word}` stands within `handle_errors`, where every error is answered");

@@ -6,6 +6,7 @@
 mod app;
 mod bind;
 mod cookie;
+mod early_hints;
 mod encode;
 mod file_server;
 mod handle;
@@ -59,9 +60,10 @@ enum Read {
 }
 
 /// The directives that work.
-const DIRECTIVES: [(&str, Read); 21] = [
+const DIRECTIVES: [(&str, Read); 22] = [
     ("app", Read::Routes(app::app)),
     ("bind", Read::Site),
+    ("early_hints", Read::Routes(early_hints::early_hints)),
     ("encode", Read::Routes(encode::encode)),
     ("file_server", Read::Routes(file_server::file_server)),
     ("handle", Read::Routes(handle::handle)),
@@ -138,6 +140,7 @@ pub(crate) struct SiteSettings {
 pub(crate) fn outlines() -> Vec<Outline> {
     let mut outlines = vec![
         bind::OPTIONS.outline(),
+        early_hints::OPTIONS.outline(),
         encode::OPTIONS.outline(),
         file_server::OPTIONS.outline(),
         file_server::BROWSE.outline(),

@@ -50,6 +50,7 @@ fn every_directive_has_its_chapter() {
     let directives = [
         "app",
         "bind",
+        "early_hints",
         "encode",
         "file_server",
         "handle",

@@ -2,6 +2,7 @@
 
 mod app;
 mod documentation;
+mod early_hints;
 mod errors;
 mod grammar;
 mod handle_errors;

@@ -143,3 +143,17 @@ fn groups_are_numbered_within_their_block() {
     }
     assert_eq!(loaded.checked.sites.iter().map(|site| highest(&site.routes)).max(), Some(0));
 }
+
+#[test]
+fn early_hints_act_by_the_path_that_the_client_asked_for() {
+    check(
+        "respond hi\nrewrite /a /b\nearly_hints learn\nearly_hints /a learn\nlimit /a priority high\nredir /d /e",
+        "
+		redir /e 302 path /d
+		priority High path /a
+		early_hints  learn path /a
+		early_hints  learn
+		rewrite /b path /a
+		respond 200 \"hi\"",
+    );
+}

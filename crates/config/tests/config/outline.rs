@@ -44,6 +44,9 @@ fn step(step: &Step) -> (String, &[Route]) {
         Step::Redirect { to, kind: RedirectKind::Html } => format!("redir {} html", template(to)),
         Step::Rewrite(to) => format!("rewrite {}", template(to)),
         Step::Encode(encode) => format!("encode {:?} from {}", encode.encodings, encode.minimum_length),
+        Step::EarlyHints(hints) => {
+            format!("early_hints {}{}", hints.links.join(", "), if hints.learn { " learn" } else { "" })
+        }
         Step::Handle(routes) => return ("handle".into(), routes),
         Step::HandlePath { prefix, routes } => return (format!("handle_path {prefix}"), routes),
         Step::Limit(limit) => format!("limit {} {:?}", limit.label, limit.bound),

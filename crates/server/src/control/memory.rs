@@ -22,7 +22,8 @@ use onehop_workers::limits::{
 };
 
 use crate::limits::{
-    CONNECTIONS_WORTHWHILE, PROCESS_BYTES, QUEUED_REQUEST_BYTES, WORKER_LINES_WAITING_BYTES_MAX,
+    CONNECTIONS_WORTHWHILE, LEARNED_BYTES, PROCESS_BYTES, QUEUED_REQUEST_BYTES,
+    WORKER_LINES_WAITING_BYTES_MAX,
 };
 use crate::request::route::configured_limits;
 use onehop_connection::limits::{COMPRESSORS_BYTES_MAX, CONNECTION_BYTES};
@@ -196,6 +197,14 @@ fn parts(checked: &Checked, lanes: u64) -> Vec<Part> {
         keys * RATE_KEY_BYTES,
         Some("`keys` of `rate_limit`"),
     );
+    let learning = learning_hints(checked);
+    add(
+        learning,
+        "links that an `early_hints` learns",
+        "`early_hints`, links that they learn",
+        learning * LEARNED_BYTES,
+        Some("the number of `early_hints` with `learn`"),
+    );
     let logs = log_outputs(checked) as u64;
     let log_bytes = (LOG_BATCHES_MAX * LOG_BATCH_BYTES) as u64;
     add(logs, "lines for an access log", "access logs, lines that wait", logs * log_bytes, None);
@@ -223,6 +232,13 @@ fn rate_keys(checked: &Checked) -> u64 {
         }
     });
     zones.iter().map(|zone| u64::from(zone.keys_max)).sum()
+}
+
+/// Every `early_hints` that learns.
+fn learning_hints(checked: &Checked) -> u64 {
+    let mut count = 0;
+    checked.each_step(|step| count += u64::from(matches!(step, Step::EarlyHints(hints) if hints.learn)));
+    count
 }
 
 /// Access logs, each file once.

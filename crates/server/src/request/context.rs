@@ -20,6 +20,7 @@ use regex_lite::Regex;
 
 use super::admission::RequestLimits;
 use super::admission::rate::RateChecks;
+use super::early_hints::EarlyHints;
 use super::route::Root;
 
 /// A request on its way through the routes of its site.
@@ -36,6 +37,8 @@ pub struct RequestContext<'a> {
     pub file_match: Option<Vec<u8>>,
     /// The compression that `encode` allows.
     pub encode: Option<&'a Encode>,
+    /// What the client can load while it waits.
+    pub(crate) early_hints: Vec<&'a EarlyHints>,
     /// The limits that `limit` directives name, for a request that an application or an upstream answers.
     pub limits: RequestLimits,
     /// What `rate_limit` directives tell the client.
@@ -100,6 +103,7 @@ impl<'a> RequestContext<'a> {
             root: None,
             file_match: None,
             encode: None,
+            early_hints: Vec::new(),
             limits: RequestLimits::default(),
             rate_checks: RateChecks::default(),
             header_edits: Vec::new(),
@@ -124,6 +128,7 @@ impl<'a> RequestContext<'a> {
         self.request.path = own_path(self.request.head).unwrap_or(RequestPath::ROOT);
         self.request.query = self.request.head.query().map(Cow::Borrowed);
         self.encode = None;
+        self.early_hints.clear();
         self.own_cookie = None;
         self.header_edits.retain(|edits| !edits.step.deferred);
     }

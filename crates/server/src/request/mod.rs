@@ -11,6 +11,7 @@ mod conn;
 pub mod context;
 pub mod core;
 mod disk;
+pub mod early_hints;
 mod error_route;
 pub mod handle;
 pub mod incidents;

@@ -8,6 +8,7 @@ use onehop_message::error_response;
 use onehop_message::response::Response;
 
 use super::context::RequestContext;
+use super::early_hints;
 use super::handle::{encode, header};
 
 impl RequestContext<'_> {
@@ -26,6 +27,7 @@ impl RequestContext<'_> {
             // What the client holds has a type already (RFC 9110 section 15.4.5).
             response.fields.remove("content-type");
         }
+        early_hints::learn(self, response);
     }
 
     /// The same for an error: as in Caddy, fields that were set before the handler ran stay on its response.

@@ -13,6 +13,7 @@ use smallvec::SmallVec;
 
 use super::context::RequestContext;
 use super::disk::Lookup;
+use super::early_hints;
 use super::handle::header;
 use super::handle::try_files::{Lookups, Undecided};
 use super::route::{self, Action, Root, Route, Site, Target};
@@ -117,6 +118,11 @@ fn take<'a>(action: &'a Action, context: &mut RequestContext<'a>) -> Result<(), 
             context.header_edits.push(edits);
         }
         Action::Encode(encode) => context.encode = Some(encode),
+        Action::EarlyHints(hints) => {
+            if early_hints::are_for(context.request.head) {
+                context.early_hints.push(hints);
+            }
+        }
         // Only noted: a request that is answered from memory is never in flight.
         Action::Limit(number) => context.limits.add(*number),
         Action::Priority(priority) => context.limits.set_priority(*priority),

@@ -24,6 +24,13 @@ pub(super) fn step(step: &Step, usual_status: &str) -> (&'static str, String) {
         Step::Redirect { to, kind: RedirectKind::Html } => ("redir", format!("{} html", template(to))),
         Step::Rewrite(to) => ("rewrite", template(to)),
         Step::Encode(encode) => ("encode", codings(&encode.encodings)),
+        Step::EarlyHints(hints) => {
+            let learn = hints.learn.then_some("learn");
+            (
+                "early_hints",
+                hints.links.iter().map(String::as_str).chain(learn).collect::<Vec<_>>().join(", "),
+            )
+        }
         Step::Handle(_) => ("handle", String::new()),
         Step::HandlePath { prefix, .. } => ("handle_path", format!("takes {prefix} off")),
         Step::Limit(limit) => ("limit", bounds(limit)),

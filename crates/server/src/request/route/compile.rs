@@ -11,6 +11,7 @@ use onehop_files::tree::StoreSpec;
 
 use super::{Action, Backend, ErrorRoutes, Root, Route, Target};
 use crate::request::admission::rate::ClientRateLimiter;
+use crate::request::early_hints::EarlyHints;
 use crate::request::handle::header;
 
 /// Groups of one list of routes are bits of a word while a request walks.
@@ -124,6 +125,8 @@ fn action(step: &Step, known: Known<'_>) -> Action {
         Step::Redirect { to, kind } => Action::Target(Target::Redirect { to: to.clone(), kind: *kind }),
         Step::Rewrite(to) => Action::Rewrite(to.clone()),
         Step::Encode(encode) => Action::Encode(encode.clone()),
+        // What it has learned ends with the configuration.
+        Step::EarlyHints(settings) => Action::EarlyHints(EarlyHints::new(settings)),
         Step::Limit(limit) => {
             let place = known.limits.iter().position(|other| other == limit);
             // Nobody has that number: a site with more limits is not published.

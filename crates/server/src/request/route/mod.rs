@@ -31,6 +31,7 @@ pub(crate) use template::{Into, expand, expand_root};
 
 use crate::request::admission::SiteLimiters;
 use crate::request::admission::rate::ClientRateLimiter;
+use crate::request::early_hints::EarlyHints;
 use crate::request::handle::proxy::Proxy;
 use crate::request::per_address::PerAddress;
 use onehop_files::store::Store;
@@ -135,6 +136,7 @@ pub enum Action {
     Header(HeaderStep, Vec<Option<Regex>>),
     Rewrite(Template),
     Encode(Encode),
+    EarlyHints(EarlyHints),
     /// Its number among the site's.
     Limit(u8),
     Priority(Priority),

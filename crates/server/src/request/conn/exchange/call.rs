@@ -15,6 +15,7 @@ use super::{After, Busy, Exchange};
 use crate::request::admission::{Acquired, Permits, SharedPermits};
 use crate::request::context::RequestContext;
 use crate::request::core::{Core, View};
+use crate::request::early_hints;
 use crate::request::handle::proxy::Proxy;
 use crate::request::handle::{app, proxy};
 use crate::request::incidents::Origin;
@@ -24,6 +25,9 @@ use onehop_connection::buffers::Input;
 use onehop_connection::slow_clients::Reservation;
 use onehop_connection::write::write_both;
 use onehop_connection::{Ended, ExchangeIo, RequestBody, ResponseWriter};
+
+/// Their status (RFC 8297 section 2).
+const EARLY_HINTS: u16 = 103;
 
 /// How asking ended.
 struct Asked {
@@ -59,6 +63,10 @@ impl Exchange {
     ) -> impl Future<Output = io::Result<Option<After>>> {
         async move {
             let Busy { input, output, head, response } = busy;
+            if let Some(hints) = early_hints::fields(&routing.context) {
+                // Before anything is waited for: that is the time to be used.
+                self.codec.write_informational(output, EARLY_HINTS, hints.lines());
+            }
             // Answers to earlier requests must not wait for this one.
             self.flush(output).await?;
             let Asked { ended, sent, trailers, spooled } = self
