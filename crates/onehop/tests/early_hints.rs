@@ -114,7 +114,8 @@ fn only_navigations_over_http2_that_call_a_backend_get_hints() {
     }
     assert_eq!(hinted(&mut client, "/", ""), [STYLE]);
     let mut old = onehop.connect();
-    let response = old.ask("GET", "/", "Sec-Fetch-Mode: navigate\r\n");
+    old.send("GET / HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Mode: navigate\r\n\r\n");
+    let response = old.read();
     assert_eq!((response.status, response.text()), (200, "page"));
 }
 
