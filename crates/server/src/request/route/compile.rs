@@ -126,7 +126,7 @@ fn action(step: &Step, known: Known<'_>) -> Action {
         Step::Rewrite(to) => Action::Rewrite(to.clone()),
         Step::Encode(encode) => Action::Encode(encode.clone()),
         // What it has learned ends with the configuration.
-        Step::EarlyHints(settings) => Action::EarlyHints(EarlyHints::new(settings)),
+        Step::EarlyHints(settings) => Action::EarlyHints(Box::new(EarlyHints::new(settings))),
         Step::Limit(limit) => {
             let place = known.limits.iter().position(|other| other == limit);
             // Nobody has that number: a site with more limits is not published.

@@ -136,7 +136,7 @@ pub enum Action {
     Header(HeaderStep, Vec<Option<Regex>>),
     Rewrite(Template),
     Encode(Encode),
-    EarlyHints(EarlyHints),
+    EarlyHints(Box<EarlyHints>),
     /// Its number among the site's.
     Limit(u8),
     Priority(Priority),
