@@ -234,8 +234,10 @@ fn an_issuer_that_cannot_be_reached_is_shown_with_the_reason_and_the_next_step()
     let port = closed_port();
     let global = format!("\tacme_ca https://127.0.0.1:{port}/dir\n");
     let own = issued("own.example");
+    // It needs no port that an issuer knows.
+    let proved = "\ttls {\n\t\tdns exec /bin/true\n\t}\n";
     let sites =
-        site("a.example", "") + &site("localhost", "") + &site("own.example", "\ttls cert.pem key.pem\n");
+        site("a.example", proved) + &site("localhost", "") + &site("own.example", "\ttls cert.pem key.pem\n");
     let folder = folder(&global, &sites);
     folder.write("cert.pem", &own.chain);
     folder.write("key.pem", &own.key);

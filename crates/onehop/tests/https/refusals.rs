@@ -41,9 +41,10 @@ fn a_client_that_offers_no_known_protocol_gets_an_alert_and_one_that_offers_none
         let client = TlsClient::new(Offer { protocols: protocols.to_vec(), ..subject.offer() });
         client.connect(subject.address(), "localhost")
     };
-    assert_eq!(offering(&["h2", "http/1.1"]).expect("a connection").protocol(), Some(&b"http/1.1"[..]));
+    assert_eq!(offering(&["http/1.1", "h2"]).expect("a connection").protocol(), Some(&b"h2"[..]));
+    assert_eq!(offering(&["h3", "http/1.1"]).expect("a connection").protocol(), Some(&b"http/1.1"[..]));
     assert_eq!(offering(&[]).expect("a connection").protocol(), None);
-    let error = offering(&["h2"]).err().expect("refused");
+    let error = offering(&["h3"]).err().expect("refused");
     assert_eq!(alert_of(&error), Some(AlertDescription::NoApplicationProtocol), "{error}");
 }
 
