@@ -277,10 +277,12 @@ fn a_keeper_that_is_dropped_ends_promptly_in_the_midst_of_compressing() {
     drop(kept.keeper);
     assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
     // What was compressed until then may have been published; nothing holds the other end any more.
-    let ended = std::iter::from_fn(|| {
-        kept.published.recv_timeout(TIMEOUT).err().map_or(Some(None), |end| Some(Some(end)))
-    });
-    assert_eq!(ended.flatten().next(), Some(std::sync::mpsc::RecvTimeoutError::Disconnected));
+    let ended = loop {
+        if let Err(ended) = kept.published.recv_timeout(TIMEOUT) {
+            break ended;
+        }
+    };
+    assert_eq!(ended, std::sync::mpsc::RecvTimeoutError::Disconnected);
 }
 
 #[test]
