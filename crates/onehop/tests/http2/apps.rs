@@ -9,11 +9,12 @@ use serde_json::Value;
 use crate::subject::{Subject, clear, content};
 
 const FETCH: &str = r#"
+let begun = 0;
 let aborted = 0;
 export default {
   async fetch(request) {
     const url = new URL(request.url);
-    if (url.pathname === "/aborted") return Response.json({ aborted });
+    if (url.pathname === "/aborted") return Response.json({ begun, aborted });
     if (url.pathname === "/hang") {
       const body = new ReadableStream({
         start: (controller) => {
@@ -24,6 +25,7 @@ export default {
       return new Response(body);
     }
     if (url.pathname === "/hang-silently") {
+      begun += 1;
       await new Promise((resolve) => request.signal.addEventListener("abort", () => { aborted += 1; resolve(); }));
       return new Response("too late");
     }
@@ -140,7 +142,7 @@ fn a_stream_that_is_reset_before_the_response_reaches_the_handler() {
     let subject = start("server.mjs", FETCH);
     let mut client = subject.connect();
     let streams: Vec<u32> = (0..10).map(|_| client.request("GET", "/hang-silently", &[], true)).collect();
-    client.ping();
+    wait_for("ten handlers", || (json(&client.get("/aborted"))["begun"] == 10).then_some(()));
     for stream in streams {
         client.send(&Frame::reset(stream, code::CANCEL));
     }

@@ -143,8 +143,9 @@ fn the_floor_is_one_for_each_upstream_where_nothing_is_said() {
     let subject = Subject::onehop("\tthreads 4", &format!("\treverse_proxy {} {}", a.address(), b.address()));
     wait_for_idle(&subject, &a, 1);
     wait_for_idle(&subject, &b, 1);
-    assert_eq!(subject.get("/").0.status, 200);
     assert_eq!(a.accepted() + b.accepted(), 2);
+    // The core that accepts this may have neither of them; it dials where the core that has one does not respond in time.
+    assert_eq!(subject.get("/").0.status, 200);
 }
 
 #[test]
