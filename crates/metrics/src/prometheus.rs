@@ -156,3 +156,30 @@ fn seconds(nanos: u64) -> String {
     let text = format!("{}.{:09}", nanos / 1_000_000_000, nanos % 1_000_000_000);
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::apps::AppStats;
+    use crate::stats::limiters::LimiterStats;
+    use crate::stats::rate_limits::RateLimitStats;
+    use crate::stats::upstreams::UpstreamStats;
+
+    #[test]
+    fn every_metric_is_documented() {
+        const PAGE: &str = include_str!("../../../docs/control-api.md");
+        let stats = Stats {
+            apps: vec![AppStats::default()],
+            upstreams: vec![UpstreamStats::default()],
+            limiters: vec![LimiterStats::default()],
+            rate_limits: vec![RateLimitStats::default()],
+            ..Stats::default()
+        };
+        let text = render(&Registry::new(1), &stats);
+        let families: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")).collect();
+        assert!(families.len() > 30, "{text}");
+        for name in families.iter().filter_map(|family| family.split(' ').next()) {
+            assert!(PAGE.contains(&format!("`{name}`")), "docs/control-api.md lacks {name}");
+        }
+    }
+}

@@ -7,6 +7,7 @@ const PROXY: &str = include_str!("../../../../docs/proxy.md");
 const LIMITS: &str = include_str!("../../../../docs/limits.md");
 const HANDLERS: &str = include_str!("../../../../docs/handlers.md");
 const HTTPS: &str = include_str!("../../../../docs/https.md");
+const HTTP2: &str = include_str!("../../../../docs/http2.md");
 const GUIDE: &str = include_str!("../../../../docs/guide/from-nginx-pm2-node.md");
 
 #[test]
@@ -14,7 +15,7 @@ fn every_example_of_the_pages_loads_without_a_warning() {
     let examples =
         |page: &'static str| page.split("```caddyfile\n").skip(1).filter_map(|rest| rest.split("```").next());
     let mut count = 0;
-    for example in [PAGE, PROXY, LIMITS, HANDLERS, HTTPS, GUIDE].into_iter().flat_map(examples) {
+    for example in [PAGE, PROXY, LIMITS, HANDLERS, HTTPS, HTTP2, GUIDE].into_iter().flat_map(examples) {
         count += 1;
         match with_what_examples_name(Memory::main(example)).load() {
             Ok(loaded) => assert_eq!(text_of(&loaded.warnings), "", "{example}"),

@@ -6,7 +6,7 @@ use crate::exposition::{Exposition, Series, Value, count};
 const STATES: [&str; 4] = ["starting", "serving", "draining", "stuck"];
 
 /// An application.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct AppStats {
     /// Its name.
     pub app: String,

@@ -14,7 +14,7 @@ use crate::exposition::{Exposition, Series, Value, count};
 use crate::limits::UPSTREAMS_COUNTED_MAX;
 
 /// An upstream of a proxy.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct UpstreamStats {
     /// The proxy, by its upstreams as written.
     pub proxy: String,

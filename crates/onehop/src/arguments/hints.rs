@@ -6,7 +6,7 @@ use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, Error};
 
 /// Commands of nginx, Caddy, pm2 and others.
-const COMMANDS: [(&str, &str); 26] = [
+const COMMANDS: [(&str, &str); 25] = [
     ("adapt", "an Onehopfile takes a Caddyfile's directives as they are; `onehop try` reads an nginx.conf"),
     ("add-package", "onehop has no plugins"),
     ("build", "`onehop pack` makes one executable"),
@@ -42,7 +42,6 @@ const COMMANDS: [(&str, &str); 26] = [
         "`onehop run` serves an Onehopfile in the foreground; a service or `&` keeps it in the background",
     ),
     ("test", "`onehop validate` checks an Onehopfile"),
-    ("trust", "there is no HTTPS yet"),
     ("upgrade", "install the new version over the old one, then restart the service"),
 ];
 
