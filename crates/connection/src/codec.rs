@@ -66,6 +66,14 @@ impl Codec {
         }
     }
 
+    /// Whether no data of the request's body is left to be read, neither in `input` nor behind it.
+    pub fn is_at_end_of_body(&self, input: &[u8]) -> bool {
+        match self {
+            Self::Http1(codec) => codec.body_is_read(),
+            Self::Http2(codec) => input.is_empty() && codec.is_received(),
+        }
+    }
+
     /// Whether the end of what can be read is the body's end. On a connection of HTTP/1 the client has left.
     pub fn ends_with_input(&self) -> bool {
         matches!(self, Self::Http2(codec) if codec.is_received())

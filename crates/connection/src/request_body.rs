@@ -93,13 +93,13 @@ impl<'l, 'c> RequestBody<'l, 'c> {
                 return Ok(false);
             }
             let mut codec = self.io.codec.borrow_mut();
+            let unread = self.input.unread();
             // A body's end needs no room.
-            if left < UPLOAD_PIECE_BYTES_MIN && !codec.body_is_read() {
+            if left < UPLOAD_PIECE_BYTES_MIN && !codec.is_at_end_of_body(unread) {
                 return Ok(false);
             }
             // So that no more than the room is taken. Data begins within that, so where none does, what is
             // missing is the end of the trailers.
-            let unread = self.input.unread();
             let offered = unread.get(..left).unwrap_or(unread);
             let read = match codec.read_body(offered) {
                 Ok(BodyRead::NeedMore) if offered.len() < unread.len() => codec.read_body(unread),

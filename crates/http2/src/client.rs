@@ -26,6 +26,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use crate::limits::{
     HEADER_TABLE_BYTES, INFORMATIONAL_MAX, PIECE_BYTES_MAX, RESPONSE_HEADER_LIST_BYTES_MAX,
     RESPONSE_WINDOW_BYTES, UPSTREAM_CONNECTION_WINDOW_BYTES, UPSTREAM_RESETS_KEPT_MAX,
+    UPSTREAM_SHORT_FRAMES_BYTES_MAX,
 };
 use crate::outgoing::{Outgoing, Piece};
 use crate::transport::Transport;
@@ -65,6 +66,7 @@ pub async fn connect<S: AsyncRead + AsyncWrite + Unpin>(
         .max_concurrent_reset_streams(UPSTREAM_RESETS_KEPT_MAX)
         // Frames that cross a reset count as the server's faults there: with many clients that leave, they are many.
         .max_local_error_reset_streams(None)
+        .data_frame_budget(UPSTREAM_SHORT_FRAMES_BYTES_MAX)
         .max_send_buffer_size(PIECE_BYTES_MAX);
     let (sender, connection) = builder.handshake::<_, Piece>(transport.clone()).await?;
     let requests = Requests { sender, outgoing: Rc::default(), is_encrypted };

@@ -156,7 +156,9 @@ impl Bucket {
         let periods = now.saturating_duration_since(self.at).as_nanos() / period.as_nanos();
         if periods > 0 {
             self.earn(u32::try_from(periods).unwrap_or(u32::MAX));
-            self.at = now;
+            // What is left of a period counts for the next one.
+            let whole = u32::try_from(periods).ok().and_then(|periods| period.checked_mul(periods));
+            self.at = whole.map_or(now, |whole| self.at + whole);
         }
         let is_left = self.left > 0;
         self.left = self.left.saturating_sub(1);

@@ -34,6 +34,12 @@ pub fn write_request(parts: &Parts, out: &mut Vec<u8>) -> Result<(), Refusal> {
         (_, None) => return Err(Refusal::BadTarget),
         (authority, Some(path)) => {
             // Both name a host: the reader compares them (RFC 9113 section 8.3.1).
+            if path == "*"
+                && has_host
+                && authority.is_some_and(|authority| !is_host(&parts.headers, authority))
+            {
+                return Err(Refusal::HostDisagrees);
+            }
             if let Some(authority) = authority.filter(|_| has_host && path != "*") {
                 let scheme = parts.uri.scheme_str().unwrap_or("http");
                 [scheme.as_bytes(), b"://", authority].iter().for_each(|piece| out.extend_from_slice(piece));
@@ -71,6 +77,10 @@ pub fn write_request(parts: &Parts, out: &mut Vec<u8>) -> Result<(), Refusal> {
     write_cookies(&parts.headers, out);
     out.extend_from_slice(b"\r\n");
     Ok(())
+}
+
+fn is_host(fields: &HeaderMap, authority: &[u8]) -> bool {
+    fields.get_all(HOST).iter().all(|host| host.as_bytes().eq_ignore_ascii_case(authority))
 }
 
 /// RFC 9113 section 8.2.3: the pieces of a cookie are one field for others.

@@ -83,6 +83,11 @@ pub const UPSTREAM_STREAMS_MAX: usize = 128;
 /// The window of all streams of a connection to a server: that of each, so that slow clients hold no others up.
 pub const UPSTREAM_CONNECTION_WINDOW_BYTES: u32 = UPSTREAM_STREAMS_MAX as u32 * RESPONSE_WINDOW_BYTES;
 
+/// Bytes by which unread frames of data of a connection to a server may fall short of 256 each, in all. Frames that clients do
+/// not read take memory beside their bytes; h2's own bound, half of the window, is reached by six clients that leave frames of 20
+/// bytes unread, and ends the requests of all others.
+pub const UPSTREAM_SHORT_FRAMES_BYTES_MAX: usize = 128 * 1024 * 1024;
+
 /// Bytes of the list of a response's header fields, as SETTINGS_MAX_HEADER_LIST_SIZE counts them: 32 for each field more than
 /// the head that HTTP/1 accepts.
 pub const RESPONSE_HEADER_LIST_BYTES_MAX: u32 = 72 * 1024;

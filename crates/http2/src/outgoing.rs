@@ -7,7 +7,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use std::task::Waker;
+use std::task::{Context, Poll, Waker};
 
 use bytes::{Buf, Bytes};
 
@@ -24,7 +24,7 @@ pub struct Outgoing {
 
 /// Where a stream stands among those that wait: the lowest is next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Rank {
+struct Rank {
     urgency: u8,
     is_long: bool,
     /// The number of the stream, or of its turn.
@@ -64,12 +64,16 @@ impl Priority {
 
 impl Outgoing {
     /// Whether a stream may hand over a piece now.
-    pub fn has_room(&self) -> bool {
+    fn has_room(&self) -> bool {
         self.given.get() < OUTGOING_BYTES_MAX
     }
 
-    /// A place among those that wait, for a stream that has sent so many bytes of its response.
-    pub fn rank(&self, stream: u32, priority: Priority, sent: u64) -> Rank {
+    /// Whether h2 has something that it has not written.
+    pub fn is_given(&self) -> bool {
+        self.given.get() > 0
+    }
+
+    fn rank(&self, stream: u32, priority: Priority, sent: u64) -> Rank {
         let turn = self.turn.replace(self.turn.get() + 1);
         Rank {
             urgency: priority.urgency,
@@ -80,7 +84,7 @@ impl Outgoing {
     }
 
     /// Wakes the task once it is its turn.
-    pub fn wait(&self, rank: Rank, waker: &Waker) {
+    fn wait(&self, rank: Rank, waker: &Waker) {
         self.waiting.borrow_mut().insert(rank, waker.clone());
     }
 
@@ -97,6 +101,49 @@ impl Outgoing {
                 break;
             }
         }
+    }
+}
+
+/// A stream's place among those that wait: at most one, and given up with the stream.
+pub struct Place {
+    outgoing: Rc<Outgoing>,
+    rank: Cell<Option<Rank>>,
+}
+
+impl Place {
+    /// A stream that does not wait yet.
+    pub fn new(outgoing: Rc<Outgoing>) -> Self {
+        Self { outgoing, rank: Cell::new(None) }
+    }
+
+    /// What waits of the stream's connection.
+    pub fn outgoing(&self) -> &Rc<Outgoing> {
+        &self.outgoing
+    }
+
+    /// Ready where the stream may hand over a piece; `sent` are the bytes of its response that it has handed over.
+    pub fn poll(&self, context: &Context<'_>, stream: u32, priority: Priority, sent: u64) -> Poll<()> {
+        if self.outgoing.has_room() {
+            self.leave();
+            return Poll::Ready(());
+        }
+        // It keeps its turn while it waits, however often it is polled.
+        let rank = self.rank.get().unwrap_or_else(|| self.outgoing.rank(stream, priority, sent));
+        self.rank.set(Some(rank));
+        self.outgoing.wait(rank, context.waker());
+        Poll::Pending
+    }
+
+    fn leave(&self) {
+        if let Some(rank) = self.rank.take() {
+            self.outgoing.waiting.borrow_mut().remove(&rank);
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.leave();
     }
 }
 
@@ -193,5 +240,25 @@ mod tests {
         assert_eq!([0; 5].map(|_| order(&outgoing)), [Some(3), Some(1), Some(2), Some(0), None]);
         drop(full);
         assert_eq!(outgoing.given.get(), 0);
+    }
+
+    #[test]
+    fn a_stream_that_is_polled_often_waits_once_and_leaves_with_its_end() {
+        let outgoing = Rc::new(Outgoing::default());
+        let full = Piece::new(Bytes::from(vec![0; OUTGOING_BYTES_MAX]), &outgoing);
+        let shares = Priority { urgency: 3, is_incremental: true };
+        let context = Context::from_waker(Waker::noop());
+        let places = [1, 3].map(|stream| (stream, Place::new(Rc::clone(&outgoing))));
+        for _ in 0..10 {
+            for (stream, place) in &places {
+                assert!(place.poll(&context, *stream, shares, 0).is_pending());
+            }
+        }
+        assert_eq!(outgoing.waiting.borrow().len(), 2);
+        drop(full);
+        let [(stream, first), (_, second)] = places;
+        assert!(first.poll(&context, stream, shares, 0).is_ready());
+        drop((first, second));
+        assert_eq!(outgoing.waiting.borrow().len(), 0);
     }
 }

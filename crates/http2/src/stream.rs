@@ -16,13 +16,13 @@ use tokio::io::ReadBuf;
 
 use crate::head;
 use crate::limits::PIECE_BYTES_MAX;
-use crate::outgoing::{Outgoing, Piece, Priority};
+use crate::outgoing::{Outgoing, Piece, Place, Priority};
 
 /// One request and its response on their connection.
 pub struct Stream {
     number: u32,
     priority: Priority,
-    outgoing: Rc<Outgoing>,
+    place: Place,
     response: RefCell<SendResponse<Piece>>,
     /// Once the response's head is sent.
     body: RefCell<Option<SendStream<Piece>>>,
@@ -67,7 +67,7 @@ impl Stream {
         Rc::new(Self {
             number: response.stream_id().as_u32(),
             priority,
-            outgoing,
+            place: Place::new(outgoing),
             response: RefCell::new(response),
             body: RefCell::default(),
             sent: Cell::new(0),
@@ -179,7 +179,7 @@ impl Stream {
         }
         let count = ready!(self.poll_room(context, wanted))?.min(wanted);
         let ends = self.left.get() == Some(count as u64) && self.trailers.borrow().is_none();
-        let piece = Piece::new(piece(count), &self.outgoing);
+        let piece = Piece::new(piece(count), self.place.outgoing());
         if let Some(body) = self.body.borrow_mut().as_mut() {
             body.send_data(piece, ends).map_err(broken)?;
         }
@@ -202,10 +202,12 @@ impl Stream {
                 None => return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into())),
             };
         }
-        if !self.outgoing.has_room() {
-            let rank = self.outgoing.rank(self.number, self.priority, self.sent.get());
-            self.outgoing.wait(rank, context.waker());
-            return Poll::Pending;
+        if self.place.poll(context, self.number, self.priority, self.sent.get()).is_pending() {
+            // A client that resets the stream meanwhile is noticed.
+            return match body.poll_reset(context) {
+                Poll::Ready(_) => Poll::Ready(Err(io::ErrorKind::ConnectionReset.into())),
+                Poll::Pending => Poll::Pending,
+            };
         }
         Poll::Ready(Ok(body.capacity()))
     }
@@ -221,7 +223,7 @@ impl Stream {
         };
         let _ = match self.trailers.take() {
             Some(trailers) => body.send_trailers(trailers),
-            None => body.send_data(Piece::new(Bytes::new(), &self.outgoing), true),
+            None => body.send_data(Piece::new(Bytes::new(), self.place.outgoing()), true),
         };
         self.is_sent.set(true);
     }

@@ -25,6 +25,7 @@ struct Wire<S> {
     out: Vec<u8>,
     /// Bytes of `out` that are written.
     written: usize,
+    written_in_all: u64,
     /// `None`: the peer may send as many as it likes.
     counter: Option<FrameCounter>,
 }
@@ -49,12 +50,25 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Transport<S> {
     }
 
     fn with(socket: S, early: Vec<u8>, counter: Option<FrameCounter>) -> Self {
-        Self(Rc::new(RefCell::new(Wire { socket, early, out: Vec::new(), written: 0, counter })))
+        Self(Rc::new(RefCell::new(Wire {
+            socket,
+            early,
+            out: Vec::new(),
+            written: 0,
+            written_in_all: 0,
+            counter,
+        })))
     }
 
     /// What the peer has sent too much of. Nothing more is read from it then.
     pub fn flood(&self) -> Option<Flood> {
         self.0.borrow().counter.as_ref()?.flood()
+    }
+
+    /// Bytes that were written in all, and whether more are waiting to be.
+    pub fn progress(&self) -> (u64, bool) {
+        let wire = self.0.borrow();
+        (wire.written_in_all, wire.waiting() > 0)
     }
 
     /// See [`FrameCounter::incomplete`].
@@ -92,6 +106,7 @@ impl<S: AsyncWrite + Unpin> Wire<S> {
     }
 
     fn count_written(&mut self, bytes: usize) {
+        self.written_in_all += bytes as u64;
         if let Some(counter) = &mut self.counter {
             counter.wrote(bytes);
         }

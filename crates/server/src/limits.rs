@@ -12,6 +12,9 @@ pub use upstreams::*;
 /// Bytes read and thrown away while lingering; more than that is not a mistake but a flood.
 pub const LINGER_BYTES_MAX: usize = 256 * 1024;
 
+/// How long an HTTP/2 connection that has ended lingers while its client goes on reading, as nginx's `lingering_time`.
+pub const LINGER_TIME_MAX: Duration = Duration::from_secs(30);
+
 /// How long a TLS handshake may take, from the connection to its last message: three round trips and a slow phone.
 pub const HANDSHAKE_DEADLINE: Duration = Duration::from_secs(10);
 

@@ -118,6 +118,26 @@ fn applications_get_bodies_larger_than_the_windows() {
 }
 
 #[test]
+fn applications_get_bodies_whole_that_are_longer_than_what_goes_with_a_head() {
+    let block = |file: &str| format!("\tapp ./{file} {{\n\t\trequest_buffers 1MiB\n\t}}");
+    for (file, source) in [("server.mjs", FETCH), ("server.cjs", NODE)] {
+        let subject = Subject::start_in(Folder::with(&[(file, source)]), "", &clear(&block(file)));
+        subject.onehop.process.wait_for_event("app_ready");
+        let mut client = subject.connect();
+        for bytes in [64 << 10, (64 << 10) + 8, 100_000, 300_000] {
+            let body = content(bytes);
+            let sum: u64 = body.iter().map(|byte| u64::from(*byte)).sum();
+            for fields in [&[][..], &[("content-length", body.len().to_string().as_str())]] {
+                let stream = client.request("PUT", "/upload", fields, false);
+                assert!(client.upload(stream, &body, true));
+                let seen = json(&client.answer(stream));
+                assert_eq!((&seen["length"], &seen["sum"]), (&body.len().into(), &sum.into()), "{seen}");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_stream_that_is_reset_reaches_the_handler_at_once() {
     for subject in both() {
         let mut client = subject.connect();

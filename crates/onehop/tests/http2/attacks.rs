@@ -12,6 +12,7 @@ use onehop_testkit::http2::{Frame, Http2, PREFACE, flag, kind, literals, setting
 use onehop_testkit::upstream::Upstream;
 use onehop_testkit::{Folder, PATIENCE, wait_for};
 use rustix::net::{AddressFamily, SocketType, connect, socket, sockopt};
+use rustix::process::Signal;
 
 use crate::subject::{MIB, Subject, clear, content, encrypted};
 
@@ -81,8 +82,8 @@ fn a_thousand_proxied_streams_without_a_window_hold_bounded_memory() {
     wait_for("the end of the upstream's exchanges", || (upstream.used_and_open() <= 8).then_some(()));
 }
 
-/// A connection in clear text with a small buffer in the kernel, on which large windows are open.
-fn slow_reader(subject: &Subject) -> TcpStream {
+/// A connection in clear text with a small buffer in the kernel, on which large windows are open and so many requests sent.
+fn slow_reader(subject: &Subject, requests: u32) -> TcpStream {
     let address: std::net::SocketAddr = subject.address().parse().expect("an address");
     let socket = socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
     sockopt::set_socket_recv_buffer_size(&socket, 4096).expect("its buffer");
@@ -92,7 +93,7 @@ fn slow_reader(subject: &Subject) -> TcpStream {
     let mut bytes = PREFACE.to_vec();
     bytes.extend(Frame::settings(&[(setting::INITIAL_WINDOW_SIZE, 1 << 30)]).bytes());
     bytes.extend(Frame::window_update(0, 1 << 30).bytes());
-    for stream in (1..200).step_by(2) {
+    for stream in (1..requests * 2).step_by(2) {
         let fields = [(":method", "GET"), (":scheme", "http"), (":authority", "a"), (":path", "/large.bin")];
         let flags = flag::END_HEADERS | flag::END_STREAM;
         bytes.extend(Frame::new(kind::HEADERS, flags, stream, literals(&fields)).bytes());
@@ -107,7 +108,7 @@ fn slow_reader(subject: &Subject) -> TcpStream {
 fn connections_that_are_not_read_hold_little_memory() {
     let (subject, content) = with_file();
     let before = subject.resident_bytes();
-    let mut slow: Vec<TcpStream> = (0..50).map(|_| slow_reader(&subject)).collect();
+    let mut slow: Vec<TcpStream> = (0..50).map(|_| slow_reader(&subject, 100)).collect();
     for _ in 0..3 {
         assert!(subject.connect().get("/large.bin").body == content);
     }
@@ -117,6 +118,38 @@ fn connections_that_are_not_read_hold_little_memory() {
     let mut last = slow.pop().expect("a slow reader");
     let mut rest = vec![0; 4 * MIB];
     last.read_exact(&mut rest).expect("the responses go on");
+}
+
+#[test]
+fn a_response_that_is_read_slowly_is_whole_although_the_server_stops() {
+    let content = content(MIB / 2);
+    let folder = Folder::new();
+    folder.write("files/large.bin", &content);
+    let mut subject = Subject::start_in(folder, "\tgrace_period 30s", &clear("\troot files\n\tfile_server"));
+    let mut slow = slow_reader(&subject, 1);
+    subject.onehop.process.signal(Signal::TERM);
+    subject.onehop.process.wait_for_event("stopping");
+    let mut body: Vec<u8> = Vec::new();
+    loop {
+        let frame =
+            Frame::read(&mut slow).unwrap_or_else(|error| panic!("{error} after {} bytes", body.len()));
+        match frame.kind {
+            kind::DATA => body.extend(&frame.payload),
+            kind::RST_STREAM => panic!("{frame:?} after {} bytes", body.len()),
+            _ => {}
+        }
+        if frame.kind == kind::DATA && frame.has(flag::END_STREAM) {
+            break;
+        }
+        // What the server has left takes longer than it waits for a client that takes nothing.
+        std::thread::sleep(Duration::from_millis(if body.len() > MIB / 4 { 200 } else { 0 }));
+        // Clients that measure the path go on with it.
+        let _ = slow.write_all(&Frame::new(kind::PING, 0, 0, [0; 8]).bytes());
+    }
+    assert!(body == content, "{} bytes", body.len());
+    drop(slow);
+    let status = subject.onehop.process.wait().expect("it ends");
+    assert!(status.success(), "{status}");
 }
 
 #[test]

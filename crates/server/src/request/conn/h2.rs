@@ -8,7 +8,7 @@ use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use h2::server::{self, SendResponse};
 use h2::{Reason, RecvStream};
@@ -29,7 +29,7 @@ use onehop_message::origin::Origin;
 use onehop_metrics::counters::Http2Failure;
 
 use super::exchange::Exchange;
-use crate::limits::{CODEC_LIMITS, LINGER_BYTES_MAX, STREAMS_BATCH_MAX};
+use crate::limits::{CODEC_LIMITS, LINGER_BYTES_MAX, LINGER_TIME_MAX, STREAMS_BATCH_MAX};
 use tokio::io::{AsyncRead, ReadBuf};
 
 use crate::request::core::{Admission, Core, View};
@@ -140,10 +140,20 @@ pub(crate) async fn serve(
         drop(handshake);
         shared.deadline.set(Waiting::Idle, shared.core.connection.timeouts().idle);
         let view = shared.core.view();
-        let mut driver =
-            Driver { connection, transport, shared, closing: Closing::No, incomplete: None, view, batch: 0 };
-        poll_fn(|context| driver.poll(context)).await;
-        driver.linger().await;
+        let closing = Closing::No;
+        let mut driver = Driver {
+            connection,
+            transport,
+            shared,
+            closing,
+            incomplete: None,
+            view,
+            batch: 0,
+            written: None,
+        };
+        if poll_fn(|context| driver.poll(context)).await == Ended::Here {
+            driver.linger().await;
+        }
     }
 }
 
@@ -173,6 +183,15 @@ enum Closing {
     Now,
 }
 
+/// How a connection has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    /// Nothing can be read or written any more, or the client takes nothing in its time.
+    Broken,
+    /// The protocol is over; the client may not have read all of it yet.
+    Here,
+}
+
 /// What drives a connection.
 struct Driver {
     connection: server::Connection<Transport<Socket>, Piece>,
@@ -185,11 +204,14 @@ struct Driver {
     view: Rc<View>,
     /// Requests accepted before others get their turn.
     batch: usize,
+    /// While no stream is open and responses are not written to their end: bytes that were written when the client's time was
+    /// last set.
+    written: Option<u64>,
 }
 
 impl Driver {
     /// Moves frames until there is nothing to do; ready at the connection's end.
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Ended> {
         self.batch = 0;
         loop {
             self.end_if_due(context);
@@ -203,11 +225,12 @@ impl Driver {
                     }
                 }
                 Poll::Ready(ended) => {
+                    let is_broken = matches!(&ended, Some(Err(error)) if error.is_io());
                     if let Some(Err(error)) = ended {
                         self.count(&error);
                     }
                     let _ = self.transport.poll_drain(context);
-                    return Poll::Ready(());
+                    return Poll::Ready(if is_broken { Ended::Broken } else { Ended::Here });
                 }
                 // What it read may be too much.
                 Poll::Pending if self.transport.flood().is_some() && self.closing != Closing::Now => {}
@@ -222,12 +245,46 @@ impl Driver {
         }
         // A client that takes nothing of the reason gets no more time for it.
         if self.closing == Closing::Now && self.shared.deadline.poll_over(context) {
-            return Poll::Ready(());
+            return Poll::Ready(Ended::Broken);
         }
         match self.transport.poll_drain(context) {
-            Poll::Ready(Err(_)) => Poll::Ready(()),
-            _ => Poll::Pending,
+            Poll::Ready(Err(_)) => Poll::Ready(Ended::Broken),
+            _ => {
+                self.set_write_time(context);
+                Poll::Pending
+            }
         }
+    }
+
+    /// Whether responses are not written to their end, and the bytes that were written in all.
+    fn unwritten(&self) -> Option<u64> {
+        let (written, is_waiting) = self.transport.progress();
+        (is_waiting || self.shared.outgoing.is_given()).then_some(written)
+    }
+
+    /// Gives the client its time for what is left of responses whose streams are done: as long as it takes something, it has
+    /// more.
+    fn set_write_time(&mut self, context: &Context<'_>) {
+        let shared = &self.shared;
+        let unwritten = self.unwritten().filter(|_| shared.open.get() == 0 && self.closing != Closing::Now);
+        if unwritten == self.written {
+            return;
+        }
+        let timeouts = shared.core.connection.timeouts();
+        match (unwritten, self.closing) {
+            (Some(_), _) => shared.deadline.set_write(),
+            // Streams were opened meanwhile, or the end began: both have set their own.
+            (None, Closing::Now) => {}
+            (None, _) if shared.open.get() > 0 => {}
+            (None, Closing::No) => {
+                shared.deadline.set(Waiting::Idle, timeouts.idle);
+                // A stop or a reload meanwhile has woken idle connections only.
+                context.waker().wake_by_ref();
+            }
+            (None, Closing::Announced) => shared.deadline.set(Waiting::Linger, timeouts.linger),
+        }
+        self.written = unwritten;
+        let _ = shared.deadline.poll_over(context);
     }
 
     /// Begins the end of a connection whose time is over, whose client sends too much, or whose server stops.
@@ -282,10 +339,11 @@ impl Driver {
 
     /// Reads, within bounds, until the client has closed: closing over what it has sent would take the reason away from it.
     async fn linger(&mut self) {
+        let timeouts = self.shared.core.connection.timeouts();
         if self.closing != Closing::Now {
-            return;
+            self.shared.deadline.set(Waiting::Linger, timeouts.linger);
         }
-        let mut left = LINGER_BYTES_MAX;
+        let (mut left, begun) = (LINGER_BYTES_MAX, Instant::now());
         let mut bytes = [0; READ_BUFFER_BYTES];
         poll_fn(|context| {
             while left > 0 && !self.shared.deadline.poll_over(context) {
@@ -294,7 +352,11 @@ impl Driver {
                     self.transport.with_socket(|socket| Pin::new(socket).poll_read(context, &mut buffer));
                 match (read, buffer.filled().len()) {
                     (Poll::Pending, _) => return Poll::Pending,
-                    (Poll::Ready(Ok(())), count @ 1..) => left = left.saturating_sub(count),
+                    // One that still takes what the kernel holds opens windows, and has more time.
+                    (Poll::Ready(Ok(())), count @ 1..) if begun.elapsed() < LINGER_TIME_MAX => {
+                        left = left.saturating_sub(count);
+                        self.shared.deadline.renew(Waiting::Linger, timeouts.linger);
+                    }
                     (Poll::Ready(_), _) => break,
                 }
             }
@@ -337,7 +399,7 @@ impl Driver {
     fn announce_end(&mut self) {
         self.connection.graceful_shutdown();
         self.closing = Closing::Announced;
-        if self.shared.open.get() == 0 {
+        if self.shared.open.get() == 0 && self.unwritten().is_none() {
             self.shared.deadline.set(Waiting::Linger, self.shared.core.connection.timeouts().linger);
         }
     }
