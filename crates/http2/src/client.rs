@@ -16,7 +16,7 @@ use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
 use h2::client::{self, ResponseFuture, SendRequest};
-use h2::{Reason, RecvStream};
+use h2::{Ping, PingPong, Reason, RecvStream};
 use onehop_http1::{
     AnswerBody, AnswerRead, AskHead, BodyLength, BodyRead, Limits, Method, Refusal, ResponseHead,
     read_translated_response,
@@ -45,6 +45,9 @@ pub struct Driver<S: AsyncRead + AsyncWrite + Unpin> {
     connection: client::Connection<Transport<S>, Piece>,
     transport: Transport<S>,
 }
+
+/// Asks a server whether it is there.
+pub struct Pinger(PingPong);
 
 /// Begins a connection. The server's settings have not come when this is done: [`Requests::streams_max`] is 0 until then.
 ///
@@ -83,9 +86,22 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
         }
     }
 
+    /// What asks the server whether it is there; `None` where it was given out before.
+    pub fn pinger(&mut self) -> Option<Pinger> {
+        self.connection.ping_pong().map(Pinger)
+    }
+
     /// The bytes below.
     pub fn transport(&self) -> Transport<S> {
         self.transport.clone()
+    }
+}
+
+impl Pinger {
+    /// Sends PING, unless one is on its way already. That it was answered shows in the bytes that have come.
+    pub fn ping(&mut self) {
+        let _ = self.0.poll_pong(&mut Context::from_waker(std::task::Waker::noop()));
+        let _ = self.0.send_ping(Ping::opaque());
     }
 }
 

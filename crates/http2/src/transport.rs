@@ -26,6 +26,8 @@ struct Wire<S> {
     /// Bytes of `out` that are written.
     written: usize,
     written_in_all: u64,
+    /// Bytes that came from the socket.
+    received: u64,
     /// `None`: the peer may send as many as it likes.
     counter: Option<FrameCounter>,
 }
@@ -56,6 +58,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Transport<S> {
             out: Vec::new(),
             written: 0,
             written_in_all: 0,
+            received: 0,
             counter,
         })))
     }
@@ -69,6 +72,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Transport<S> {
     pub fn progress(&self) -> (u64, bool) {
         let wire = self.0.borrow();
         (wire.written_in_all, wire.waiting() > 0)
+    }
+
+    /// Bytes that have come, without those that were read before.
+    pub fn received(&self) -> u64 {
+        self.0.borrow().received
     }
 
     /// See [`FrameCounter::incomplete`].
@@ -124,7 +132,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Transport<S> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let mut wire = self.0.borrow_mut();
-        let Wire { socket, early, counter, .. } = &mut *wire;
+        let Wire { socket, early, counter, received, .. } = &mut *wire;
         if !early.is_empty() {
             let taken = early.len().min(buffer.remaining());
             buffer.put_slice(early.drain(..taken).as_slice());
@@ -139,8 +147,10 @@ impl<S: AsyncRead + Unpin> AsyncRead for Transport<S> {
         }
         let before = buffer.filled().len();
         ready!(Pin::new(socket).poll_read(context, buffer))?;
+        let came = buffer.filled().get(before..).unwrap_or_default();
+        *received += came.len() as u64;
         if let Some(counter) = counter {
-            counter.read(buffer.filled().get(before..).unwrap_or_default(), Instant::now());
+            counter.read(came, Instant::now());
         }
         Poll::Ready(Ok(()))
     }

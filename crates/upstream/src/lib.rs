@@ -11,6 +11,7 @@
 //! | [`pool`] | one core's idle connections |
 //! | [`maintenance`] | what a core does at each tick: closes, replaces, opens |
 //! | `multiplexed`, `streams`, `acquire_stream` | connections of HTTP/2, which requests share |
+//! | `ping_check` | whether the peer of such a connection is still there |
 //! | [`link`], [`codec`] | what one exchange runs on, whichever version the upstream speaks |
 //! | `refill` | how many connections one core may open for the minimum |
 //! | `steal`, [`mailboxes`] | connections between cores |
@@ -53,6 +54,7 @@ pub mod member;
 mod multiplexed;
 pub mod names;
 pub mod peer;
+mod ping_check;
 pub mod pool;
 mod refill;
 pub mod slots;

@@ -140,5 +140,9 @@ pub const HEALTH_CHECK_BODY_BYTES_MAX: usize = 256 * 1024;
 /// connection. One turn reads all that is there, which TLS may have in several pieces.
 pub const HTTP2_TURNS_MAX: usize = 4;
 
+/// The shortest time between two PING frames on a connection of HTTP/2. Servers of gRPC end a connection on which they come more
+/// often than once in five minutes while they send nothing (gRPC's keepalive guide).
+pub const PING_PERIOD_MIN: Duration = Duration::from_secs(5 * 60 + 10);
+
 /// Bytes of one read of a response that is too long for the usual buffer.
 pub const READ_BYTES_MAX: usize = 64 * 1024;

@@ -13,7 +13,7 @@ use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use onehop_connection::buffers::Input;
-use onehop_http2::client::{self, Driver, Ending, RequestStream, Requests};
+use onehop_http2::client::{self, Driver, Ending, Pinger, RequestStream, Requests};
 use onehop_http2::limits::UPSTREAM_STREAMS_MAX;
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::sync::Notify;
@@ -21,6 +21,7 @@ use tokio::sync::Notify;
 use crate::connect_error::ConnectError;
 use crate::connection::ConnectionPermit;
 use crate::limits::RESPONSE_CODEC_LIMITS;
+use crate::ping_check::{Action, PingCheck};
 use crate::transport::{Liveness, Transport};
 
 type Bytes = onehop_http2::Transport<Transport>;
@@ -46,6 +47,12 @@ pub(crate) struct Multiplexed {
     is_kept: bool,
     /// Notified when there is room for a stream, or one less to wait for.
     pub(crate) changed: RefCell<Weak<Notify>>,
+    pinger: RefCell<Option<Pinger>>,
+    ping_check: RefCell<PingCheck>,
+    /// The peer answers no PING.
+    is_lost: Cell<bool>,
+    /// Notified when it is lost.
+    lost: Rc<Notify>,
 }
 
 /// One request and its response.
@@ -81,6 +88,7 @@ pub(crate) async fn begin(
         }
         Ok(Ok(())) => {}
     }
+    let lost = Rc::new(Notify::new());
     let connection = Rc::new(Multiplexed {
         requests: RefCell::new(Some(requests)),
         transport: driver.transport(),
@@ -92,13 +100,23 @@ pub(crate) async fn begin(
         is_used: Cell::new(false),
         is_kept,
         changed: RefCell::default(),
+        pinger: RefCell::new(driver.pinger()),
+        ping_check: RefCell::default(),
+        is_lost: Cell::new(false),
+        lost: Rc::clone(&lost),
     });
-    tokio::task::spawn_local(drive(driver, Rc::downgrade(&connection)));
+    tokio::task::spawn_local(drive(driver, lost, Rc::downgrade(&connection)));
     Ok(connection)
 }
 
-async fn drive(mut driver: Driver<Transport>, connection: Weak<Multiplexed>) {
-    let _ = poll_fn(|context| driver.poll(context)).await;
+async fn drive(mut driver: Driver<Transport>, lost: Rc<Notify>, connection: Weak<Multiplexed>) {
+    tokio::select! {
+        biased;
+        _ = poll_fn(|context| driver.poll(context)) => {}
+        () = lost.notified() => {}
+    }
+    // Its streams end with it.
+    drop(driver);
     if let Some(connection) = connection.upgrade() {
         connection.retire();
         connection.permit.take();
@@ -115,6 +133,24 @@ impl Multiplexed {
     fn notify(&self) {
         if let Some(changed) = self.changed.borrow().upgrade() {
             changed.notify_one();
+        }
+    }
+
+    /// Asks a peer that has sent nothing for so long while a request waits, and gives up one that then stays silent.
+    pub(crate) fn check_peer(&self, now: Instant, timeout: Duration) {
+        let received = self.transport.received();
+        match self.ping_check.borrow_mut().look(now, received, self.is_idle(), timeout) {
+            Action::Nothing => {}
+            Action::SendPing => {
+                if let Some(pinger) = self.pinger.borrow_mut().as_mut() {
+                    pinger.ping();
+                }
+            }
+            Action::Close => {
+                self.is_lost.set(true);
+                self.retire();
+                self.lost.notify_one();
+            }
         }
     }
 
@@ -162,7 +198,12 @@ impl Stream {
     }
 
     pub(crate) fn failure(&self) -> Option<String> {
-        self.codec.borrow().ending().map(ToString::to_string)
+        let codec = self.codec.borrow();
+        let ending = codec.ending()?;
+        Some(match self.connection.is_lost.get() {
+            true => "the connection broke: nothing came any more, and no answer to a PING".to_owned(),
+            false => ending.to_string(),
+        })
     }
 
     pub(crate) fn is_refused(&self) -> bool {

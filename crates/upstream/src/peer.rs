@@ -143,7 +143,8 @@ pub struct PeerSettings {
     pub dial_timeout: Duration,
     /// How long the second family of addresses waits for the first; `None`: for its failure.
     pub fallback_delay: Option<Duration>,
-    /// The interval of TCP keepalive probes.
+    /// The interval of TCP keepalive probes. For so long a request waits for a silent connection of HTTP/2 before a PING asks
+    /// it, and for as long again before that connection is given up.
     pub probe_interval: Option<Duration>,
     /// How long a connection beyond the minimum is kept without a request; zero: not at all.
     pub idle_timeout: Duration,

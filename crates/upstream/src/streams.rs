@@ -25,11 +25,14 @@ pub(crate) struct Streams {
 }
 
 impl Streams {
-    /// Closes what is of no more use; `false` where there is nothing.
+    /// Asks peers that are silent, and closes what is of no more use; `false` where there is nothing.
     pub(crate) fn sweep(&mut self, peer: &Peer, now: Instant) -> bool {
         self.connections.retain(|connection| {
             let idle = now.saturating_duration_since(connection.idle_since.get());
             let is_due = connection.is_idle() && idle >= peer.settings.idle_timeout;
+            if let Some(interval) = peer.settings.probe_interval {
+                connection.check_peer(now, interval);
+            }
             connection.is_open()
                 && !peer.is_withdrawn()
                 && peer.is_current_http2(connection)

@@ -417,3 +417,22 @@ fn each_core_has_a_connection_of_its_own_whatever_the_maximum() {
     }
     assert_eq!(upstream.accepted(), 2);
 }
+
+#[test]
+fn a_peer_that_answers_no_ping_is_given_up() {
+    let upstream = Multiplexing::start(100, |_, connection| async move {
+        // It keeps the connection, and does nothing any more.
+        let _connection = connection;
+        std::future::pending::<()>().await;
+    });
+    let probe_interval = Some(Duration::from_millis(200));
+    let peer = upstream.peer_with(PeerSettings { probe_interval, ..settings() });
+    let cores = Cores::start(1, &[]);
+    let asked = Arc::clone(&peer);
+    let reason = cores.on(0, move |pools| async move { get(&pools, &asked, "/").await });
+    assert!(reason.as_ref().is_err_and(|reason| reason.contains("no answer to a PING")), "{reason:?}");
+    wait_until("it is closed", || peer.open() == 0);
+    let asked = Arc::clone(&peer);
+    cores.on(0, move |pools| async move { drop(pools.get(&asked, Reuse::Any).await.expect("a stream")) });
+    assert_eq!(upstream.accepted(), 2, "the next request gets another connection");
+}
