@@ -17,6 +17,7 @@ mod differences;
 mod exam;
 mod fields;
 mod health;
+mod http2;
 mod idle;
 mod names;
 mod pool;

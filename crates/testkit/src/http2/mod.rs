@@ -1,10 +1,12 @@
-//! A raw HTTP/2 client: it sends the frames that it is given and shows what came (RFC 9113).
+//! A raw HTTP/2 client: it sends the frames that it is given and shows what came (RFC 9113). The server's side, for scripted
+//! upstreams, is [`Http2Server`].
 //!
 //! It checks what comes (frame sizes, windows, field names, the order of frames) and reports what a server may not send
 //! as an error of the kind `InvalidData`. It acknowledges SETTINGS and PING; anything else is the test's.
 
 mod frame;
 mod hpack;
+mod server;
 
 use std::collections::BTreeMap;
 use std::io::{Error, ErrorKind, Read, Result, Write};
@@ -12,6 +14,7 @@ use std::net::TcpStream;
 
 pub use frame::{FRAME_BYTES_MAX, Frame, PREFACE, code, flag, kind, setting};
 pub use hpack::{Fields, integer, literals};
+pub use server::{Http2Server, head, response};
 
 use crate::PATIENCE;
 use crate::tls::TlsConnection;

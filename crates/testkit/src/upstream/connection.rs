@@ -235,7 +235,8 @@ impl Connection {
         }
     }
 
-    fn exactly(&mut self, length: usize) -> Option<Vec<u8>> {
+    /// So many bytes; `None` where the client has gone before.
+    pub fn exactly(&mut self, length: usize) -> Option<Vec<u8>> {
         while self.input.len() < length {
             self.more()?;
         }

@@ -33,3 +33,13 @@ pub fn tls_settings() -> TlsSettings {
         .expect("a certificate and its key");
     Arc::new(settings)
 }
+
+/// The same with these protocols (ALPN), the preferred one first; none leaves the client's offer without an answer.
+///
+/// # Panics
+/// As [`tls_settings`].
+pub fn tls_settings_offering(protocols: &[&str]) -> TlsSettings {
+    let mut settings = Arc::unwrap_or_clone(tls_settings());
+    settings.alpn_protocols = protocols.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
+    Arc::new(settings)
+}

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 pub use connection::{Connection, Received};
-pub use encryption::{AUTHORITY_PEM, tls_settings};
+pub use encryption::{AUTHORITY_PEM, tls_settings, tls_settings_offering};
 pub use names::Names;
 use socket::{Handle, Socket};
 
