@@ -1,13 +1,14 @@
 //! `cargo xtask bench`: measurements against other servers on this machine.
 //!
 //! What compares servers is a scenario of benchmarks/, which `onehop bench run` runs; `scenario.rs` installs what one needs.
-//! `rivals.rs` and `applications.rs` are what no package has. The rest measures what is no comparison of loads: `overload/`,
+//! `rivals.rs` and `applications.rs` are what no package has. The rest measures what is no comparison of loads: `attacks/`, `overload/`,
 //! `limits.rs`, `instructions.rs`, `distance/`, `pack/`, `idle.rs`, `slow.rs`, `tree.rs`, `trust.rs`; for them `servers.rs` says on
 //! which cores a server runs, `load.rs` loads it, `probe.rs` asks once, `report.rs` keeps figures, and `interrupt.rs` ends it
 //! all where a signal asks for that.
 //! No measurement may start while another one runs: there are two cores, one for each side.
 
 mod applications;
+mod attacks;
 mod distance;
 mod idle;
 mod instructions;
@@ -37,6 +38,7 @@ type Measurement = fn(&[&str]) -> Outcome;
 
 /// The measurements that are no scenarios.
 const OTHERS: &[(&str, Measurement)] = &[
+    ("attacks", attacks::run),
     ("distance", distance::run),
     ("idle", idle::run),
     ("instructions", instructions::run),
