@@ -48,6 +48,31 @@ struct Received {
     trailers: Vec<u8>,
 }
 
+impl Received {
+    /// Waits for data that was not read; there is none at the end.
+    fn poll_unread(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while self.unread.is_empty() && !self.is_at_end {
+            match ready!(self.stream.poll_data(context)) {
+                Some(data) => self.unread = data.map_err(broken)?,
+                None => {
+                    let trailers = ready!(self.stream.poll_trailers(context)).map_err(broken)?;
+                    if let Some(trailers) = trailers {
+                        head::write_fields(&trailers, &mut self.trailers);
+                    }
+                    self.is_at_end = true;
+                }
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Takes so many bytes of that, for which the client may send as many.
+    fn take(&mut self, count: usize) {
+        self.unread.advance(count);
+        let _ = self.stream.flow_control().release_capacity(count);
+    }
+}
+
 impl Drop for Received {
     fn drop(&mut self) {
         // h2 releases what it holds itself.
@@ -102,26 +127,20 @@ impl Stream {
     /// Reads what has come of the request's body; nothing at its end. The client may send as much again.
     pub fn poll_read(&self, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let mut received = self.received.borrow_mut();
-        while received.unread.is_empty() {
-            if received.is_at_end {
-                return Poll::Ready(Ok(()));
-            }
-            match ready!(received.stream.poll_data(context)) {
-                Some(data) => received.unread = data.map_err(broken)?,
-                None => {
-                    let trailers = ready!(received.stream.poll_trailers(context)).map_err(broken)?;
-                    if let Some(trailers) = trailers {
-                        head::write_fields(&trailers, &mut received.trailers);
-                    }
-                    received.is_at_end = true;
-                }
-            }
-        }
+        ready!(received.poll_unread(context))?;
         let count = received.unread.len().min(buffer.remaining());
         buffer.put_slice(received.unread.get(..count).unwrap_or_default());
-        received.unread.advance(count);
-        let _ = received.stream.flow_control().release_capacity(count);
+        received.take(count);
         Poll::Ready(Ok(()))
+    }
+
+    /// Drops what has come of the request's body; the number of bytes, 0 at its end. The client may send as much again.
+    pub fn poll_discard(&self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let mut received = self.received.borrow_mut();
+        ready!(received.poll_unread(context))?;
+        let count = received.unread.len();
+        received.take(count);
+        Poll::Ready(Ok(count))
     }
 
     /// Sends an informational head.

@@ -9,7 +9,8 @@ use std::time::Duration;
 pub use onehop_connection::limits::Timeouts;
 pub use upstreams::*;
 
-/// Bytes read and thrown away while lingering; more than that is not a mistake but a flood.
+/// Bytes read and thrown away while lingering; more than that is not a mistake but a flood. Of a stream of HTTP/2 as many as
+/// its window.
 pub const LINGER_BYTES_MAX: usize = 256 * 1024;
 
 /// How long an HTTP/2 connection that has ended lingers while its client goes on reading, as nginx's `lingering_time`.

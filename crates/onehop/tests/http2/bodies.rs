@@ -1,7 +1,7 @@
 //! Bodies in both directions and the windows that they have to fit into.
 
 use onehop_testkit::Folder;
-use onehop_testkit::http2::{Frame, Http2, flag, kind, setting};
+use onehop_testkit::http2::{Frame, Http2, code, flag, kind, setting};
 use onehop_testkit::upstream::Upstream;
 
 use crate::subject::{MIB, Subject, clear, content, encrypted};
@@ -164,5 +164,30 @@ fn a_body_that_nobody_reads_does_not_use_up_the_connections_window() {
         client.upload(stream, &content(50_000), true);
         let answer = client.answer(stream);
         assert_eq!((answer.status, answer.text()), (413, "enough"));
+    }
+}
+
+#[test]
+fn a_short_upload_that_is_answered_before_its_end_may_go_on_to_it() {
+    let subject = Subject::start("\trespond enough 413");
+    let mut client = subject.connect();
+    let stream = client.request("POST", "/", &[("content-length", "200000")], false);
+    let answer = client.wait_on(stream, "a response", |answer| answer.is_whole);
+    assert_eq!((answer.status, answer.text()), (413, "enough"));
+    assert!(client.upload(stream, &content(200_000), true), "it fits into the window of a stream");
+    // What is said of the stream comes before the next response.
+    client.get("/");
+    assert_eq!(client.seen(stream).reset, None);
+}
+
+#[test]
+fn a_long_upload_that_is_answered_before_its_end_is_asked_to_stop() {
+    let subject = Subject::start("\trespond enough 413");
+    let mut client = subject.connect();
+    for fields in [&[][..], &[("content-length", "300000")]] {
+        let stream = client.request("POST", "/", fields, false);
+        let answer = client.wait_on(stream, "a reset", |answer| answer.reset.is_some());
+        assert_eq!((answer.text(), answer.is_whole), ("enough", true));
+        assert_eq!(answer.reset, Some(code::NO_ERROR), "RFC 9113 section 8.1");
     }
 }

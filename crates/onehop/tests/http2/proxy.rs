@@ -191,6 +191,7 @@ fn a_response_that_is_cut_off_is_not_taken_for_a_whole_one() {
     for path in ["/length", "/chunked"] {
         let answer = client.get(path);
         assert!(answer.reset.is_some() && !answer.is_whole, "{path}: {answer:?}");
+        assert_eq!(answer.text(), "abc", "{path}");
     }
     assert!(client.goaways.is_empty(), "{:?}", client.goaways);
 }

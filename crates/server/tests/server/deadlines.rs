@@ -1,5 +1,6 @@
 //! Slow and silent clients cost their own connection, and nothing else.
 
+use std::io::Read;
 use std::time::{Duration, Instant};
 
 use onehop_server::limits::Timeouts;
@@ -97,4 +98,26 @@ fn a_body_that_nobody_wants_does_not_win_time_with_every_byte() {
     let mut client = server.connect();
     client.send("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 60000\r\n\r\n");
     assert_eq!(drip(client).status, 408);
+}
+
+#[test]
+fn an_http2_upload_that_was_answered_is_asked_to_stop_when_its_time_is_over() {
+    let server = server();
+    let mut client = server.connect();
+    let begun = Instant::now();
+    client.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0");
+    // HEADERS of a stream that stays open: POST, http, / (RFC 7541 appendix A), the authority, and a length of 5.
+    client.send(b"\0\0\x12\x01\x04\0\0\0\x01\x83\x86\x84\x01\x09localhost\x0f\x0d\x015");
+    let reset = loop {
+        let mut header = [0; 9];
+        client.stream.read_exact(&mut header).unwrap();
+        let [a, b, c, kind, _, stream @ ..] = header;
+        let mut payload = vec![0; u32::from_be_bytes([0, a, b, c]) as usize];
+        client.stream.read_exact(&mut payload).unwrap();
+        if kind == 3 {
+            break (u32::from_be_bytes(stream), payload);
+        }
+    };
+    assert_eq!(reset, (1, vec![0; 4]), "RST_STREAM with NO_ERROR");
+    assert!(begun.elapsed() >= SHORT);
 }

@@ -19,6 +19,7 @@ use onehop_connection::limits::READ_BUFFER_BYTES;
 use onehop_connection::slow_clients::{Reservation, Resource};
 use onehop_connection::socket::Socket;
 use onehop_connection::write::write_both;
+use onehop_http1::BodyLength;
 use onehop_http2::frames::Flood;
 use onehop_http2::limits as bounds;
 use onehop_http2::outgoing::{Outgoing, Piece, Priority};
@@ -447,16 +448,52 @@ async fn serve_stream(open: Open, request: http::Request<RecvStream>, response: 
         Ok(()) => exchange.exchange(&mut buffers).await.map(|_| ()),
         Err(refusal) => exchange.refuse(&mut buffers, HttpError::Malformed(refusal)).await.map(|_| ()),
     };
-    let Exchange { mut socket, deadline, .. } = exchange;
+    let Exchange { mut socket, codec, deadline, .. } = exchange;
     let ended = match ended {
         Ok(()) => write_both(&mut socket, &deadline, &buffers.output, &[]).await,
         broken => broken,
     };
-    match ended {
-        Ok(()) => stream.finish(),
-        // So that what was sent of it does not look whole.
-        Err(error) if error.kind() == std::io::ErrorKind::TimedOut => stream.reset(Reason::CANCEL),
-        Err(_) => stream.reset(Reason::INTERNAL_ERROR),
-    }
     core.connection.buffers.give_back(buffers);
+    let error = match ended {
+        Ok(()) => {
+            stream.finish();
+            if lingers(&codec) {
+                linger(&stream, &deadline, core.connection.timeouts().linger).await;
+            }
+            return;
+        }
+        Err(error) => error,
+    };
+    // h2 drops what it holds of a stream that is reset: first the driver gets its turn to write that.
+    tokio::task::yield_now().await;
+    // So that what was sent of it does not look whole.
+    stream.reset(match error.kind() {
+        std::io::ErrorKind::TimedOut => Reason::CANCEL,
+        _ => Reason::INTERNAL_ERROR,
+    });
+}
+
+/// Whether a request that was answered before its body was read may send the rest: the reset that asks its client to stop
+/// (RFC 9113 section 8.1) takes the response away from some that are still sending. No longer than a stream's window, because
+/// such clients wait for no window after the response. A client that waits for 100 sends nothing.
+fn lingers(codec: &Codec) -> bool {
+    let is_short =
+        matches!(codec.request_body(), BodyLength::Known(length) if length <= LINGER_BYTES_MAX as u64);
+    is_short && !codec.expects_continue()
+}
+
+/// Reads a body to its end, and drops it.
+async fn linger(stream: &Stream, deadline: &Deadline, time: Duration) {
+    deadline.set(Waiting::Linger, time);
+    poll_fn(|context| {
+        while !deadline.poll_over(context) {
+            match stream.poll_discard(context) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Ok(1..)) => {}
+                Poll::Ready(_) => break,
+            }
+        }
+        Poll::Ready(())
+    })
+    .await;
 }
