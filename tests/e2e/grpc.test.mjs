@@ -1,81 +1,26 @@
 // gRPC through onehop, with @grpc/grpc-js on both sides: HTTP/2 from the client, in the clear and over TLS, and HTTP/2 in
-// the clear to the upstream.
+// the clear to an upstream, and to the program of an `app`.
 // Needs: openssl.
 
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { fileURLToPath } from "node:url";
 import grpc from "@grpc/grpc-js";
+import { PIECES, serve, SERVICE } from "./grpc-service.mjs";
 import { ONEHOP, run, startOnehop, workFolder } from "./program.mjs";
 
 const STREAMS = 1_000;
 /** Streams that onehop gives one connection are 128. */
 const CONNECTIONS = 10;
-const PIECES = 20;
 
-const bytes = (value) => Buffer.from(value);
-const method = (name, requestStream, responseStream) => ({
-  path: `/test.Echo/${name}`,
-  requestStream,
-  responseStream,
-  requestSerialize: bytes,
-  requestDeserialize: String,
-  responseSerialize: bytes,
-  responseDeserialize: String,
-});
-const SERVICE = {
-  unary: method("Unary", false, false),
-  download: method("Download", false, true),
-  upload: method("Upload", true, false),
-  chat: method("Chat", true, true),
-};
 const Client = grpc.makeGenericClientConstructor(SERVICE, "Echo");
 
-/** A server that says when a call is cancelled. */
-async function startUpstream(context) {
-  const state = { cancelled: [], deadlines: [] };
-  const server = new grpc.Server();
-  server.addService(SERVICE, {
-    unary(call, done) {
-      const deadline = call.getDeadline();
-      if (Number.isFinite(Number(deadline))) state.deadlines.push(Number(deadline) - Date.now());
-      if (call.request === "fail") return done({ code: grpc.status.NOT_FOUND, details: "no such thing" });
-      if (call.request === "hang") return call.on("cancelled", () => state.cancelled.push("hang"));
-      const trailers = new grpc.Metadata();
-      trailers.set("x-trailer", call.metadata.get("x-sent")[0] ?? "none");
-      done(null, `${call.request}!`, trailers);
-    },
-    download(call) {
-      if (call.request === "hang") {
-        call.write("first");
-        return call.on("cancelled", () => state.cancelled.push("download"));
-      }
-      for (let number = 0; number < PIECES; number += 1) call.write(`${call.request} ${number}`);
-      call.end();
-    },
-    upload(call, done) {
-      let sum = 0;
-      call.on("data", (piece) => (sum += piece.length));
-      call.on("end", () => done(null, String(sum)));
-    },
-    chat(call) {
-      call.on("data", (piece) => call.write(`${piece}!`));
-      call.on("end", () => call.end());
-    },
-  });
-  const port = await new Promise((resolve, reject) => {
-    const credentials = grpc.ServerCredentials.createInsecure();
-    server.bindAsync("127.0.0.1:0", credentials, (error, port) => (error ? reject(error) : resolve(port)));
-  });
-  context.after(() => server.forceShutdown());
-  return { port, state };
-}
-
-const unary = (client, request, metadata = new grpc.Metadata(), options = {}) =>
+const unary = (client, request, metadata = new grpc.Metadata(), options = {}, method = "unary") =>
   new Promise((resolve, reject) => {
     let trailers;
-    const call = client.unary(request, metadata, options, (error, value) =>
+    const call = client[method](request, metadata, options, (error, value) =>
       error ? reject(error) : setImmediate(() => resolve({ value, trailers })),
     );
     call.on("status", (status) => (trailers = status.metadata));
@@ -87,13 +32,30 @@ const all = async (call) => {
   return pieces;
 };
 
-const until = async (is) => {
-  while (!is()) await new Promise((resolve) => setImmediate(resolve));
+/** What the server has seen of calls, once that is so. */
+const seen = async (client, is) => {
+  for (;;) {
+    const state = JSON.parse((await unary(client, "all", undefined, undefined, "seen")).value);
+    if (is(state)) return state;
+  }
 };
 
-/** onehop before the server, and clients that each have a connection of their own. */
-async function proxied(context, encrypted) {
-  const upstream = await startUpstream(context);
+/** `reverse_proxy` before a server in this process. */
+async function proxy(context) {
+  const { server, port } = await serve("127.0.0.1:0");
+  context.after(() => server.forceShutdown());
+  return `reverse_proxy h2c://127.0.0.1:${port}`;
+}
+
+/** The server as a program. Each call holds its place until its end. */
+function program() {
+  const file = fileURLToPath(new URL("grpc-service.mjs", import.meta.url));
+  return `app {\n\t\tcommand ${process.execPath} ${file}\n\t\tprotocol h2c\n\t\tconcurrency 4096\n\t\tlimit off\n\t\trequest_buffers off\n\t}`;
+}
+
+/** onehop with this directive, and clients that each have a connection of their own. */
+async function start(context, { encrypted, handler }) {
+  const directive = await handler(context);
   const folder = workFolder(context);
   let [address, tls, credentials] = ["http://localhost:0", "", grpc.credentials.createInsecure()];
   if (encrypted) {
@@ -109,8 +71,9 @@ async function proxied(context, encrypted) {
   }
   const text = (generation) =>
     `{\n\tadmin off\n\tauto_https off\n}\n${address} {\n${tls}\theader X-Generation ${generation}\n` +
-    `\treverse_proxy h2c://127.0.0.1:${upstream.port}\n}\n`;
+    `\t${directive}\n}\n`;
   const server = await startOnehop(context, { folder, text: text(0) });
+  if (handler === program) await server.event(({ event }) => event === "app_ready");
   const clients = Array.from({ length: CONNECTIONS }, () => {
     // Channels of one process to one address share a connection unless they are told not to.
     const client = new Client(`localhost:${server.port}`, credentials, { "grpc.use_local_subchannel_pool": 1 });
@@ -122,14 +85,16 @@ async function proxied(context, encrypted) {
     const { code, stderr } = await run(ONEHOP, ["reload", "--control", server.control]);
     assert.equal(code, 0, stderr);
   };
-  return { client: clients[0], clients, state: upstream.state, reload };
+  return { client: clients[0], clients, reload };
 }
 
-for (const encrypted of [false, true]) {
-  const over = encrypted ? "over TLS" : "in the clear";
-
+for (const [over, site] of [
+  ["to an upstream, in the clear", { handler: proxy, encrypted: false }],
+  ["to an upstream, over TLS", { handler: proxy, encrypted: true }],
+  ["to a program", { handler: program, encrypted: false }],
+]) {
   test(`calls of all four kinds ${over}, with metadata, trailers and errors`, async (context) => {
-    const { client } = await proxied(context, encrypted);
+    const { client } = await start(context, site);
     const metadata = new grpc.Metadata();
     metadata.set("x-sent", "7");
     const { value, trailers } = await unary(client, "a", metadata);
@@ -157,21 +122,21 @@ for (const encrypted of [false, true]) {
   });
 
   test(`deadlines and cancellations reach the server ${over}`, async (context) => {
-    const { client, state } = await proxied(context, encrypted);
+    const { client } = await start(context, site);
     const late = await unary(client, "hang", new grpc.Metadata(), { deadline: Date.now() + 500 }).catch((error) => error);
     assert.equal(late.code, grpc.status.DEADLINE_EXCEEDED);
-    await until(() => state.cancelled.includes("hang"));
-    assert.ok(state.deadlines[0] <= 500, `${state.deadlines}`);
+    const { deadlines } = await seen(client, ({ cancelled }) => cancelled.includes("hang"));
+    assert.ok(deadlines[0] <= 500, `${deadlines}`);
     const call = client.download("hang");
     await new Promise((resolve) => call.once("data", resolve));
     const ended = new Promise((resolve) => call.once("error", resolve));
     call.cancel();
     assert.equal((await ended).code, grpc.status.CANCELLED);
-    await until(() => state.cancelled.includes("download"));
+    await seen(client, ({ cancelled }) => cancelled.includes("download"));
   });
 
   test(`${STREAMS} streams at a time ${over}, and a reload among them`, async (context) => {
-    const { clients, reload } = await proxied(context, encrypted);
+    const { clients, reload } = await start(context, site);
     const chats = Array.from({ length: STREAMS }, (_, number) => {
       const call = clients[number % CONNECTIONS].chat();
       return { call, pieces: call[Symbol.asyncIterator]() };

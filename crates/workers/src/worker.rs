@@ -58,7 +58,7 @@ pub struct WorkerIndex(pub usize);
 pub enum Transport {
     /// The worker protocol, on one worker connection for each core.
     Frames,
-    /// HTTP/1.1.
+    /// HTTP.
     Http {
         /// Where it listens.
         address: AppAddress,

@@ -54,7 +54,7 @@ pub struct App {
     pub files: Option<PathBuf>,
     /// Handlers get the platform's own `Response` class instead of the faster one.
     pub platform_response: bool,
-    /// How a handler's process is spoken to.
+    /// How its processes are spoken to.
     pub protocol: AppProtocol,
     /// Of several servers that a file opens, the one with this port is the application's.
     pub port: Option<NonZeroU16>,
@@ -75,14 +75,16 @@ pub struct AppData {
     pub directory: Option<PathBuf>,
 }
 
-/// How a handler's process is spoken to.
+/// How an application's processes are spoken to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum AppProtocol {
-    /// In frames, where its runtime allows.
+    /// A handler in frames, where its runtime allows; a program in HTTP/1.1.
     #[default]
     Frames,
-    /// In HTTP/1.1 on a Unix socket, whatever its runtime allows.
+    /// A handler in HTTP/1.1 on a Unix socket, whatever its runtime allows.
     Http,
+    /// A program in HTTP/2, in clear text with prior knowledge.
+    Http2,
 }
 
 /// What makes requests go to the same process.

@@ -340,6 +340,13 @@ fn an_unsupervised_program_is_an_address() {
 }
 
 #[test]
+fn a_program_is_spoken_to_in_http2_where_that_is_written() {
+    for run in ["command ./shop/bin/serve", "supervise off 127.0.0.1:3000"] {
+        assert_eq!(app(&format!("app {{\n{run}\nprotocol h2c\n}}")).protocol, AppProtocol::Http2, "{run}");
+    }
+}
+
+#[test]
 fn the_folder_of_the_nearest_package_is_the_working_directory() {
     assert_eq!(app("app shop/src/start.js").directory, Path::new("/work/shop"));
     assert_eq!(app("app api/server.mjs").directory, Path::new("/work/api"));
@@ -581,7 +588,8 @@ app /c/* {\n\tcommand node api/server.mjs\n\tstuck_after 1s\n\tresponse platform
 app /d/* api/server.mjs {\n\tone_at_a_time\n\tconcurrency 3\n}
 app /e/* api/server.mjs {\n\tworkers 2\n\tworkers 3\n\tenv A b\n\tenv A c\n}
 app /f/* {\n\tcommand node api/server.mjs\n\tlimit lag 70ms\n}
-app /g/* {\n\tsupervise off :3000\n\tlimit {\n\t\tadaptive\n\t\tlag 70ms\n\t}\n}"
+app /g/* {\n\tsupervise off :3000\n\tlimit {\n\t\tadaptive\n\t\tlag 70ms\n\t}\n}
+app /h/* api/server.mjs {\n\tprotocol h2c\n}"
 );
 errors!(
     a_wrong_address_of_a_program,

@@ -1,9 +1,10 @@
-//! Programs that speak HTTP/1.1: a request goes out on a connection of this core's, its response comes back.
+//! Programs that speak HTTP: a request goes out on a connection of this core's, or on a stream of one, its response comes
+//! back.
 //!
 //! [`request_head`] writes the request's head, [`delegate`] says what becomes of the answer; what happens in between is
 //! `onehop_upstream::exchange`. A request that went out counts as begun: it is sent again only where a kept
 //! connection turns out to have been closed meanwhile, nothing of an response came, and the method means the same twice
-//! as once.
+//! as once; or where the program says that it did not begin it (RFC 9113 section 8.7).
 
 mod delegate;
 mod request_head;
@@ -13,19 +14,19 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 
-use onehop_config::checked::{AppAddress, AppRun};
+use onehop_config::checked::{AppAddress, AppProtocol, AppRun};
 use onehop_message::error::HttpError;
 use onehop_message::response::Response;
 
 use crate::call::{Call, HeldSlot};
-use crate::limits::{PROGRAM_DIAL_TIMEOUT, PROGRAM_IDLE_MAX, PROGRAM_IDLE_TIMEOUT};
+use crate::limits::{PROGRAM_DIAL_TIMEOUT, PROGRAM_IDLE_MAX, PROGRAM_IDLE_TIMEOUT, SERVER_CONCURRENCY};
 use crate::{ConnectionEvent, Transport, Worker, file};
 use delegate::Program;
 use onehop_connection::{Ended, RequestBody, ResponseWriter, Sent};
 use onehop_upstream::exchange::{
     self, Broke, ClientSide, Exchange, HeadFrom, Received, Timeouts, is_idempotent,
 };
-use onehop_upstream::peer::{Endpoint, Peer, PeerSettings};
+use onehop_upstream::peer::{Endpoint, Peer, PeerSettings, Versions};
 use onehop_upstream::pool::Pools;
 use onehop_upstream::{Link, Reuse};
 
@@ -48,7 +49,7 @@ pub async fn exchange(
 ) -> Result<Ended, Failed> {
     let worker = Arc::clone(&slot.worker);
     let Transport::Http { address, uid } = &worker.transport else { return Err(Failed::Unreachable) };
-    let peer = worker.upstream(|| upstream_of(address, *uid));
+    let peer = worker.upstream(|| upstream_of(address, *uid, call.pool.app.protocol));
     let mut program = Program::new(call, slot);
     let timeouts = Timeouts {
         head: Some(call.pool.app.timeout),
@@ -64,6 +65,7 @@ pub async fn exchange(
         report_unreachable(call, &worker);
     }
     let mut connection = connected?;
+    let mut is_second = false;
     loop {
         let mut exchange = Exchange {
             pools,
@@ -89,18 +91,20 @@ pub async fn exchange(
             }
             Err(broke) => broke,
         };
-        let is_stale = matches!(broke, Broke::Silently) && connection.is_kept();
+        let is_stale = matches!(broke, Broke::Silently) && connection.is_kept() && may_be_sent_twice;
+        let is_refused = matches!(broke, Broke::Refused) && outcome.has_whole_body;
         // The program's side learns at once that nobody waits for the rest.
         drop(connection);
-        if !(is_stale && may_be_sent_twice && writer.state() == Sent::Nothing) {
+        if is_second || !(is_stale || is_refused) || writer.state() != Sent::Nothing {
             return Err(Failed::HttpError(broke.fault::<Program<'_>>()));
         }
+        is_second = true;
         response.clear();
-        // It may have been begun, so it goes nowhere else.
         let fresh = connect(call, pools, peer, Reuse::Never, request_body, writer).await;
         connection = fresh.map_err(|failed| match failed {
-            Failed::Unreachable => Failed::HttpError(HttpError::WorkerDied),
-            Failed::HttpError(fault) => Failed::HttpError(fault),
+            // It may have been begun, so it goes nowhere else.
+            Failed::Unreachable if is_stale => Failed::HttpError(HttpError::WorkerDied),
+            failed => failed,
         })?;
     }
 }
@@ -146,12 +150,15 @@ fn report_unreachable(call: &Call<'_>, worker: &Worker) {
 }
 
 /// A program on this machine: its connections are made when they are needed, and kept for a while.
-fn upstream_of(address: &AppAddress, uid: Option<u32>) -> Arc<Peer> {
+fn upstream_of(address: &AppAddress, uid: Option<u32>, protocol: AppProtocol) -> Arc<Peer> {
     let (label, endpoint) = match address {
         AppAddress::Tcp(address) => (address.to_string(), Endpoint::Address(*address)),
         AppAddress::Unix(path) => (format!("unix/{}", path.display()), Endpoint::Unix(path.clone(), uid)),
     };
     let settings = PeerSettings {
+        versions: if protocol == AppProtocol::Http2 { Versions::Http2 } else { Versions::Http1 },
+        // Requests that come while a connection is opened share it.
+        queue: (SERVER_CONCURRENCY, PROGRAM_DIAL_TIMEOUT),
         dial_timeout: PROGRAM_DIAL_TIMEOUT,
         idle_timeout: PROGRAM_IDLE_TIMEOUT,
         idle_max: PROGRAM_IDLE_MAX,

@@ -24,7 +24,7 @@ use crate::check::Context;
 use crate::check::matcher::{Chosen, Scope, split};
 use crate::check::route_order::Placed;
 use crate::checked::limit::Limit;
-use crate::checked::{App, AppData, AppRun, Step, WorkerCount};
+use crate::checked::{App, AppData, AppProtocol, AppRun, Step, WorkerCount};
 use crate::limits::APP_NODE_ADDRESS_BYTES_MIN;
 use crate::option_table::Outline;
 use crate::problem::Problem;
@@ -52,7 +52,7 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 const STUCK_AFTER: Duration = Duration::from_secs(5);
 
 /// Options that make no sense where somebody else starts the program.
-const OF_PROCESSES: [&str; 18] = [
+const OF_PROCESSES: [&str; 17] = [
     "workers",
     "runtime",
     "start_timeout",
@@ -67,7 +67,6 @@ const OF_PROCESSES: [&str; 18] = [
     "env_pass",
     "data",
     "response",
-    "protocol",
     "port",
     "sticky",
     "command",
@@ -77,7 +76,7 @@ const OF_ONEHOP: [&str; 2] = ["HOST", "PORT"];
 /// The variable that tells a program where its data folder is.
 const DATA_VARIABLE: &str = "APP_DATA_DIR";
 /// Options that make no sense for a program that speaks HTTP.
-const OF_HANDLERS: [&str; 5] = ["runtime", "stuck_after", "response", "protocol", "port"];
+const OF_HANDLERS: [&str; 4] = ["runtime", "stuck_after", "response", "port"];
 
 /// The options of its blocks.
 pub(super) fn outlines() -> [Outline; 3] {
@@ -181,6 +180,9 @@ fn is_contradictory(cx: &mut Context<'_>, written: &Draft, args: &[Token]) -> bo
         let message = format!("`{}` has no meaning beside {why}", token.text);
         push(Problem::error("contradiction", &token.place, message).help("take it away"));
     }
+    if let Some(problem) = contradictory_protocol(written, others.is_empty()) {
+        push(problem);
+    }
     let set = &written.environment.set;
     for name in OF_ONEHOP.iter().filter(|name| set.iter().any(|(known, _)| known == *name)) {
         if let Some(command) = written.token("command") {
@@ -205,6 +207,21 @@ fn is_contradictory(cx: &mut Context<'_>, written: &Draft, args: &[Token]) -> bo
         );
     }
     found
+}
+
+/// Files are spoken to in frames or HTTP/1.1, programs in HTTP/1.1 or HTTP/2.
+fn contradictory_protocol(written: &Draft, is_file: bool) -> Option<Box<Problem>> {
+    let token = written.token("protocol")?;
+    let (message, help) = match (written.protocol, is_file) {
+        (AppProtocol::Http2, true) => {
+            ("`protocol h2c` has no meaning for a file", "`command` runs a program that speaks HTTP/2")
+        }
+        (AppProtocol::Frames | AppProtocol::Http, false) => {
+            ("a program has no `protocol` but `h2c`", "without it, programs are spoken to in HTTP/1.1")
+        }
+        _ => return None,
+    };
+    Some(Problem::error("contradiction", &token.place, message).help(help))
 }
 
 /// What is meant as a bound on memory in use is one on addresses, and Node.js reserves many.

@@ -325,7 +325,8 @@ fn protocol(word: &Token) -> Result<AppProtocol, Box<Problem>> {
     match word.text.as_str() {
         "frames" => Ok(AppProtocol::Frames),
         "http" => Ok(AppProtocol::Http),
-        _ => Err(unknown_word("protocol", word, &["frames", "http"])),
+        "h2c" => Ok(AppProtocol::Http2),
+        _ => Err(unknown_word("protocol", word, &["frames", "http", "h2c"])),
     }
 }
 
