@@ -3,9 +3,9 @@
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use onehop_testkit::Folder;
 use onehop_testkit::http2::{FRAME_BYTES_MAX, Frame, Http2, PREFACE, code, kind, setting};
 use onehop_testkit::upstream::Upstream;
+use onehop_testkit::{Folder, wait_for};
 use rustix::process::Signal;
 
 use crate::subject::{Subject, clear, encrypted};
@@ -65,6 +65,30 @@ fn streams_beyond_the_setting_are_refused_and_the_others_answered() {
         assert_eq!(client.answer(stream).text(), "halfhalf");
     }
     assert_eq!(client.get("/").text(), "at once");
+}
+
+#[test]
+fn streams_beyond_the_first_count_as_connections_in_what_memory_allows() {
+    let (upstream, _go_on) = holding();
+    let site = clear(&format!("\treverse_proxy {}", upstream.address()));
+    // Beside files and the server itself 5 MiB are left: 160 connections.
+    let subject = Subject::start_in(Folder::new(), "\tmemory 17MiB files 4MiB", &site);
+    let (mut one, mut other) = (subject.connect(), subject.connect());
+    let begin = |client: &mut Http2| {
+        let stream = client.request("GET", "/slow", &[], true);
+        client.wait_on(stream, "a part, or a refusal", |answer| answer.body == b"half" || answer.is_over())
+    };
+    // Streams are counted in powers of two: 63 more of each connection, then 127.
+    for client in [&mut one, &mut other] {
+        for _ in 0..64 {
+            assert_eq!(begin(client).reset, None);
+        }
+    }
+    assert_eq!(begin(&mut other).reset, Some(code::REFUSED_STREAM));
+    for stream in (1..128).step_by(2) {
+        one.send(&Frame::reset(stream, code::CANCEL));
+    }
+    wait_for("room for a stream", || begin(&mut other).reset.is_none().then_some(()));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::subject::{AUTHORITY, Subject, clear, encrypted};
 const NODE: &str = r#"
 const http = require("node:http");
 const { createHash } = require("node:crypto");
-const server = http.createServer((request, response) => response.end("plain"));
+const server = http.createServer((request, response) => response.end(request.url === "/pid" ? `${process.pid}` : "plain"));
 server.on("upgrade", (request, socket) => {
   if (request.url === "/no") return socket.end("HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno");
   const key = request.headers["sec-websocket-key"];
@@ -99,6 +99,44 @@ fn a_websocket_to_a_node_application_echoes() {
     octets_come_back(&mut client);
     assert_eq!(client.get("/").text(), "plain");
     octets_come_back(&mut client);
+}
+
+#[test]
+fn five_hundred_websockets_survive_a_reload_that_leaves_their_application_as_it_is() {
+    let site = |text| clear(&format!("\thandle /text {{\n\t\trespond {text}\n\t}}\n\tapp ./server.cjs"));
+    let folder = Folder::with(&[("server.cjs", NODE)]);
+    let subject = Subject::start_in(folder, "", &site("old"));
+    subject.onehop.process.wait_for_event("app_ready");
+    let mut clients: Vec<(Http2, Vec<u32>)> = (0..5)
+        .map(|_| {
+            let mut client = subject.connect();
+            let streams: Vec<u32> = (0..100).map(|_| open(&mut client, "/socket")).collect();
+            for stream in &streams {
+                client.wait_on(*stream, "a head", |answer| answer.status == 200);
+            }
+            (client, streams)
+        })
+        .collect();
+    let mut echo = |text: &str| {
+        for (number, (client, streams)) in clients.iter_mut().enumerate() {
+            let said = |stream: u32| format!("{number} {stream} {text}").into_bytes();
+            for stream in &*streams {
+                assert!(client.upload(*stream, &said(*stream), false));
+            }
+            for stream in &*streams {
+                client.wait_on(*stream, "an echo", |answer| answer.body.ends_with(&said(*stream)));
+            }
+            assert!(client.goaways.is_empty(), "{:?}", client.goaways);
+        }
+    };
+    echo("before");
+    let mut other = subject.connect();
+    let process = other.get("/pid").body;
+    assert_eq!(other.get("/text").text(), "old");
+    subject.reload("", &site("new"));
+    assert_eq!(other.get("/text").text(), "new");
+    echo("after");
+    assert_eq!(other.get("/pid").body, process);
 }
 
 #[test]
