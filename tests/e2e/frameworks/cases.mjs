@@ -315,14 +315,15 @@ function frame(code, content) {
 const NEVER = new Set(['a length that is too long', 'a strict length', 'Expect: 100-continue that is refused', 'another upgrade', 'an error after the head', 'early hints after the head']);
 const NEVER_MS = 700;
 
-/** Every case: its name, and how it is asked on a connection of its own. */
+/** Every case: its name, how it is asked on a connection of its own, and the request where it is no more than one. */
 export const CASES = [
   ...Object.entries({ ...ROUTES, ...NODE }).map(([name, request]) => ({
     name,
+    request,
     ask: async (wire) => {
       wire.write(bytesOf(request));
       return [await wire.answer(request.method)];
     },
   })),
   ...Object.entries(TALKS).map(([name, ask]) => ({ name, ask })),
-].map(({ name, ask }) => ({ name, ask, patience: NEVER.has(name) ? NEVER_MS : undefined }));
+].map((one) => ({ ...one, patience: NEVER.has(one.name) ? NEVER_MS : undefined }));

@@ -99,8 +99,8 @@ export function explanations(entries) {
   return {
     /** The entry that explains a difference. */
     find(difference) {
-      const { app, version, name, what } = difference;
-      const entry = entries.find((one) => fits(one.app, app) && fits(one.version, version) && fits(one.case, name) && fits(one.what, what) && (one.if === undefined || one.if(difference)));
+      const { app, version, over, name, what } = difference;
+      const entry = entries.find((one) => fits(one.app, app) && fits(one.version, version) && fits(one.over, over) && fits(one.case, name) && fits(one.what, what) && (one.if === undefined || one.if(difference)));
       if (entry) used.add(entry);
       return entry;
     },

@@ -1,6 +1,9 @@
 // Where an application's answers below onehop differ from those that Node alone gives, each with its reason. An entry
-// says where it applies (`app`, `version`, `case`, `what`: a text, a list or a pattern; `if`: a function of the
+// says where it applies (`app`, `version`, `over`, `case`, `what`: a text, a list or a pattern; `if`: a function of the
 // difference). Entries marked `open` are no intention but work to do.
+
+/** Fields in any order, with names in any case; without those that HTTP/2, or Node's client of it, sends once. */
+const fieldsIn = (raw) => raw.flatMap((name, place) => (place % 2 > 0 || /^(cookie|user-agent)$/i.test(name) ? [] : [`${name.toLowerCase()}: ${raw[place + 1]}`])).sort().join();
 
 export const DIFFERENCES = [
   // Who asks.
@@ -17,6 +20,11 @@ export const DIFFERENCES = [
   { reason: '`OPTIONS *` asks about the server itself, which answers (RFC 9110 section 9.3.7)', case: 'OPTIONS of everything', what: 'status', if: ({ below }) => below === 204 },
   { reason: 'a path that leads out of the root is refused before any application sees it', case: 'a path that climbs', what: 'status', if: ({ below }) => below === 400 },
   { reason: 'no answer waits for an earlier one of the same connection: each has its socket from the start', case: 'requests in one write', what: 'body.kinds.same', if: ({ alone, below }) => !alone && below },
+
+  // What it says over HTTP/2.
+  { reason: 'names of fields are in lower case (RFC 9113 section 8.2.1)', over: 'HTTP/2', what: ['body.rawHeaders', 'body.rawTrailers'], if: ({ alone, below }) => fieldsIn(alone) === fieldsIn(below) },
+  { reason: 'the pieces of a cookie are joined (RFC 9113 section 8.2.3)', over: 'HTTP/2', what: 'body.headersDistinct.cookie', if: ({ alone, below }) => below[0] === alone.join('; ') },
+  { reason: 'the client sends one of these fields', over: 'HTTP/2', what: 'body.headersDistinct.user-agent', if: ({ alone, below }) => below[0] === alone[0] },
 
   // The head of an answer.
   { reason: 'the reason of a status is the usual one, or none', what: 'reason' },
