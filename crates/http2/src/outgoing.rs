@@ -104,13 +104,13 @@ impl Outgoing {
     }
 }
 
-/// A stream's place among those that wait: at most one, and given up with the stream.
-pub struct Place {
+/// The turn of a stream among those that wait: at most one, and given up with the stream.
+pub struct Turn {
     outgoing: Rc<Outgoing>,
     rank: Cell<Option<Rank>>,
 }
 
-impl Place {
+impl Turn {
     /// A stream that does not wait yet.
     pub fn new(outgoing: Rc<Outgoing>) -> Self {
         Self { outgoing, rank: Cell::new(None) }
@@ -141,7 +141,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for Turn {
     fn drop(&mut self) {
         self.leave();
     }
@@ -248,15 +248,15 @@ mod tests {
         let full = Piece::new(Bytes::from(vec![0; OUTGOING_BYTES_MAX]), &outgoing);
         let shares = Priority { urgency: 3, is_incremental: true };
         let context = Context::from_waker(Waker::noop());
-        let places = [1, 3].map(|stream| (stream, Place::new(Rc::clone(&outgoing))));
+        let turns = [1, 3].map(|stream| (stream, Turn::new(Rc::clone(&outgoing))));
         for _ in 0..10 {
-            for (stream, place) in &places {
-                assert!(place.poll(&context, *stream, shares, 0).is_pending());
+            for (stream, turn) in &turns {
+                assert!(turn.poll(&context, *stream, shares, 0).is_pending());
             }
         }
         assert_eq!(outgoing.waiting.borrow().len(), 2);
         drop(full);
-        let [(stream, first), (_, second)] = places;
+        let [(stream, first), (_, second)] = turns;
         assert!(first.poll(&context, stream, shares, 0).is_ready());
         drop((first, second));
         assert_eq!(outgoing.waiting.borrow().len(), 0);

@@ -16,13 +16,13 @@ use tokio::io::ReadBuf;
 
 use crate::head;
 use crate::limits::PIECE_BYTES_MAX;
-use crate::outgoing::{Outgoing, Piece, Place, Priority};
+use crate::outgoing::{Outgoing, Piece, Priority, Turn};
 
 /// One request and its response on their connection.
 pub struct Stream {
     number: u32,
     priority: Priority,
-    place: Place,
+    turn: Turn,
     response: RefCell<SendResponse<Piece>>,
     /// Once the response's head is sent.
     body: RefCell<Option<SendStream<Piece>>>,
@@ -92,7 +92,7 @@ impl Stream {
         Rc::new(Self {
             number: response.stream_id().as_u32(),
             priority,
-            place: Place::new(outgoing),
+            turn: Turn::new(outgoing),
             response: RefCell::new(response),
             body: RefCell::default(),
             sent: Cell::new(0),
@@ -198,7 +198,7 @@ impl Stream {
         }
         let count = ready!(self.poll_room(context, wanted))?.min(wanted);
         let ends = self.left.get() == Some(count as u64) && self.trailers.borrow().is_none();
-        let piece = Piece::new(piece(count), self.place.outgoing());
+        let piece = Piece::new(piece(count), self.turn.outgoing());
         if let Some(body) = self.body.borrow_mut().as_mut() {
             body.send_data(piece, ends).map_err(broken)?;
         }
@@ -221,7 +221,7 @@ impl Stream {
                 None => return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into())),
             };
         }
-        if self.place.poll(context, self.number, self.priority, self.sent.get()).is_pending() {
+        if self.turn.poll(context, self.number, self.priority, self.sent.get()).is_pending() {
             // A client that resets the stream meanwhile is noticed.
             return match body.poll_reset(context) {
                 Poll::Ready(_) => Poll::Ready(Err(io::ErrorKind::ConnectionReset.into())),
@@ -242,7 +242,7 @@ impl Stream {
         };
         let _ = match self.trailers.take() {
             Some(trailers) => body.send_trailers(trailers),
-            None => body.send_data(Piece::new(Bytes::new(), self.place.outgoing()), true),
+            None => body.send_data(Piece::new(Bytes::new(), self.turn.outgoing()), true),
         };
         self.is_sent.set(true);
     }

@@ -10,12 +10,12 @@ use http::HeaderMap;
 
 use crate::head;
 use crate::limits::PIECE_BYTES_MAX;
-use crate::outgoing::{Outgoing, Piece, Place, Priority};
+use crate::outgoing::{Outgoing, Piece, Priority, Turn};
 
 /// The sending side of a stream.
 pub(super) struct Sending {
     body: SendStream<Piece>,
-    place: Place,
+    turn: Turn,
     /// Bytes that were sent.
     sent: u64,
     /// Bytes until the end, where that is known.
@@ -28,7 +28,7 @@ pub(super) struct Sending {
 
 impl Sending {
     pub(super) fn new(body: SendStream<Piece>, outgoing: &Rc<Outgoing>, is_over: bool) -> Self {
-        Self { body, place: Place::new(Rc::clone(outgoing)), sent: 0, left: None, trailers: None, is_over }
+        Self { body, turn: Turn::new(Rc::clone(outgoing)), sent: 0, left: None, trailers: None, is_over }
     }
 
     pub(super) fn is_over(&self) -> bool {
@@ -60,11 +60,11 @@ impl Sending {
             }
         }
         let number = self.body.stream_id().as_u32();
-        ready!(self.place.poll(context, number, Priority::default(), self.sent));
+        ready!(self.turn.poll(context, number, Priority::default(), self.sent));
         let count = self.body.capacity().min(wanted);
         let ends = self.left == Some(count as u64) && self.trailers.is_none();
         let piece = Bytes::copy_from_slice(bytes.get(..count).unwrap_or_default());
-        let piece = Piece::new(piece, self.place.outgoing());
+        let piece = Piece::new(piece, self.turn.outgoing());
         self.body.send_data(piece, ends).map_err(|_| None)?;
         self.is_over = ends;
         self.sent += count as u64;
@@ -80,7 +80,7 @@ impl Sending {
         self.is_over = true;
         let _ = match self.trailers.take() {
             Some(trailers) => self.body.send_trailers(trailers),
-            None => self.body.send_data(Piece::new(Bytes::new(), self.place.outgoing()), true),
+            None => self.body.send_data(Piece::new(Bytes::new(), self.turn.outgoing()), true),
         };
     }
 
