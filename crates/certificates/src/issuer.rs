@@ -4,6 +4,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::{Duration, SystemTime};
 
+pub use onehop_config::checked::tls::KeyType;
+
 /// A certificate chain and its private key, both as PEM.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Pem {
@@ -18,22 +20,6 @@ impl std::fmt::Debug for Pem {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_struct("Pem").field("chain", &self.chain).finish_non_exhaustive()
     }
-}
-
-/// What a key signs with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum KeyType {
-    /// ECDSA on P-256. A handshake costs a third of RSA's.
-    #[default]
-    P256,
-    /// ECDSA on P-384.
-    P384,
-    /// Ed25519.
-    Ed25519,
-    /// RSA with 2,048 bits.
-    Rsa2048,
-    /// RSA with 4,096 bits.
-    Rsa4096,
 }
 
 /// A certificate that is wanted.

@@ -63,7 +63,10 @@ pub fn read_pem(path: &Path, what: &str) -> Result<Vec<u8>, String> {
     let mut content = Vec::new();
     file.take(PEM_FILE_BYTES_MAX + 1).read_to_end(&mut content).map_err(failed)?;
     if content.len() as u64 > PEM_FILE_BYTES_MAX {
-        return Err(format!("{} is too long for {what}: more than 1 MiB", path.display()));
+        return Err(format!(
+            "{} has more than {PEM_FILE_BYTES_MAX} bytes, too many for {what}",
+            path.display()
+        ));
     }
     Ok(content)
 }
@@ -91,8 +94,8 @@ pub(crate) fn verifier(
     Ok(Arc::new(Verifier { provider, is_mandatory, verifies, chains, leaves }))
 }
 
-/// A client is let in whose certificate is of a trusted issuer, or is a trusted leaf itself; where `client_auth` names
-/// both, it has to be both (as in Caddy).
+/// Accepts a client whose certificate is from a trusted issuer or is a trusted leaf. If `client_auth` names issuers and
+/// leaves, both are required (as in Caddy).
 #[derive(Debug)]
 struct Verifier {
     provider: Arc<CryptoProvider>,
@@ -121,7 +124,7 @@ impl ClientCertVerifier for Verifier {
             chains.verify_client_cert(end_entity, intermediates, now)?;
         }
         let is_known = self.leaves.iter().any(|leaf| leaf.as_ref() == end_entity.as_ref());
-        // Nothing to verify against lets nobody in: a check must never fail open.
+        // If nothing is trusted, no client is accepted: a check must never fail open.
         let has_leaves_only = self.chains.is_none() && self.verifies;
         if (has_leaves_only || !self.leaves.is_empty()) && !is_known {
             return Err(rustls::CertificateError::ApplicationVerificationFailure.into());

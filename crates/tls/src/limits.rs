@@ -1,7 +1,7 @@
 //! Every bound of this crate, with its unit and its reason.
 
 /// Bytes of one file with certificates or a key. A bundle of all public roots has 250 KiB.
-pub const PEM_FILE_BYTES_MAX: u64 = 1024 * 1024;
+pub const PEM_FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
 /// Bytes of a client certificate's serial number that is written as decimal digits. RFC 5280 section 4.1.2.2 allows 20; making
 /// digits of a very long number takes long.

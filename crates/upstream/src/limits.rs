@@ -117,9 +117,6 @@ pub const FAILURES_REMEMBERED_MAX: u32 = 1024;
 /// waits gladly for longer than this.
 pub const FAILURE_LATENCY: Duration = Duration::from_secs(1);
 
-/// Bytes of a file with certificates or a key for upstreams. All that a system trusts are 250 KiB.
-pub const TLS_FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
-
 /// Health checks that run at the same time, so that thousands of upstreams do not need thousands of descriptors.
 pub const HEALTH_CHECKS_AT_ONCE_MAX: usize = 64;
 

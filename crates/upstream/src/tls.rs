@@ -4,8 +4,6 @@
 //! A configuration is made once for all upstreams with the same settings and the same files, so that they share their
 //! sessions, and stays over reloads until a file changes. Verification is on unless the settings say otherwise.
 
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
@@ -21,8 +19,6 @@ use rustls::server::ParsedCertificate;
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, Error as TlsError, RootCertStore, SignatureScheme,
 };
-
-use crate::limits::TLS_FILE_BYTES_MAX;
 
 /// What is spoken to upstreams, as ALPN names it (RFC 7301 section 6).
 const HTTP_1_1: &[u8] = b"http/1.1";
@@ -169,18 +165,6 @@ fn certificates(content: &[u8], path: &Path) -> Result<Vec<CertificateDer<'stati
         return Err(format!("{} holds no certificate (PEM, `-----BEGIN CERTIFICATE-----`)", path.display()));
     }
     Ok(certificates)
-}
-
-/// Reads a file that the settings name, up to [`TLS_FILE_BYTES_MAX`].
-pub fn read_file(path: &Path, what: &str) -> Result<Vec<u8>, String> {
-    let mut content = Vec::new();
-    let bound = TLS_FILE_BYTES_MAX;
-    let read = File::open(path).and_then(|file| file.take(bound + 1).read_to_end(&mut content));
-    read.map_err(|error| format!("cannot read {what} from {}: {error}", path.display()))?;
-    if content.len() as u64 > bound {
-        return Err(format!("{} has more than {bound} bytes, too many for {what}", path.display()));
-    }
-    Ok(content)
 }
 
 /// Believes chains that end in a certificate of the files, and a certificate that stands in them itself: one that

@@ -15,7 +15,7 @@ use onehop_acme::{
 };
 use onehop_certificates::Clock;
 use onehop_certificates::file_store::FileStore;
-use onehop_certificates::issuer::{Issuer, KeyType};
+use onehop_certificates::issuer::Issuer;
 use onehop_certificates::keeper::{Event as CertificateEvent, Keeper, Permission, Wanted};
 use onehop_certificates::loaded::Loaded;
 use onehop_certificates::local::LocalAuthority;
@@ -129,7 +129,7 @@ impl Certificates {
                     made.on_demand = Some(opened.keeper.on_demand(Wanted {
                         name: String::new(),
                         issuers,
-                        key_type: key_type(on_demand.key_type),
+                        key_type: on_demand.key_type,
                         renewal_ratio: on_demand.renewal_ratio,
                         permission: permission.clone(),
                     }));
@@ -160,7 +160,7 @@ impl Certificates {
             wanted.push(Wanted {
                 name: name.clone(),
                 issuers: issuers.clone(),
-                key_type: key_type(managed.key_type),
+                key_type: managed.key_type,
                 renewal_ratio: managed.renewal_ratio,
                 permission: None,
             });
@@ -452,14 +452,4 @@ fn roots(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
 
 fn clock() -> Clock {
     Arc::new(SystemTime::now)
-}
-
-fn key_type(kind: checked::KeyType) -> KeyType {
-    match kind {
-        checked::KeyType::P256 => KeyType::P256,
-        checked::KeyType::P384 => KeyType::P384,
-        checked::KeyType::Ed25519 => KeyType::Ed25519,
-        checked::KeyType::Rsa2048 => KeyType::Rsa2048,
-        checked::KeyType::Rsa4096 => KeyType::Rsa4096,
-    }
 }

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use onehop_tls::limits::PEM_FILE_BYTES_MAX;
+use onehop_tls::read_pem;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair};
 use rustls::pki_types::PrivatePkcs8KeyDer;
 use rustls::server::WebPkiClientVerifier;
@@ -11,7 +13,7 @@ use tempfile::TempDir;
 use super::*;
 
 fn client(tls: &ProxyTls, known: &[(Made, Arc<ClientConfig>)]) -> Result<(Made, Arc<ClientConfig>), String> {
-    client_reading(tls, EncryptedVersions::Http1, known, read_file)
+    client_reading(tls, EncryptedVersions::Http1, known, read_pem)
 }
 
 /// An authority, and files of it.
@@ -203,7 +205,7 @@ fn errors_name_the_file_and_what_is_wrong_with_it() {
     let wrong_key = authority.file("other.key", &other.key.serialize_pem());
     let (text, empty) = (authority.file("text", "no PEM"), authority.file("empty", ""));
     let broken = authority.file("broken", "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n");
-    let huge = authority.file("huge", &" ".repeat(TLS_FILE_BYTES_MAX as usize + 1));
+    let huge = authority.file("huge", &" ".repeat(PEM_FILE_BYTES_MAX as usize + 1));
     let missing = authority.folder.path().join("missing");
     let folder = authority.folder.path().to_path_buf();
     let trusting = |path: &PathBuf| ProxyTls { trusted: vec![path.clone()], ..ProxyTls::default() };

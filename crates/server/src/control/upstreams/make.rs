@@ -321,6 +321,6 @@ fn read(path: &Path, what: &str, packed: Option<&Packed>) -> Result<Vec<u8>, Str
         Some(content) => {
             content.map_err(|error| format!("cannot read {what} from {}: {error}", path.display()))
         }
-        None => tls::read_file(path, what),
+        None => onehop_tls::read_pem(path, what),
     }
 }
