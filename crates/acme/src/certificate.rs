@@ -39,7 +39,7 @@ pub(crate) fn leaf(chain: &str) -> Result<CertificateDer<'static>, String> {
     CertificateDer::from_pem_slice(chain.as_bytes()).map_err(|error| format!("the chain is no PEM: {error}"))
 }
 
-/// Checks that a chain is valid now, for this name and for this key. Who signed it is for its clients to judge.
+/// Checks that a chain is valid now, for this name and for this key. Whether its issuer is trusted is decided by clients.
 pub(crate) fn verify(chain: &str, name: &str, key: &KeyPair) -> Result<(), String> {
     let leaf = leaf(chain)?;
     let parsed = x509_parser::parse_x509_certificate(&leaf);

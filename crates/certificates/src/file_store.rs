@@ -99,7 +99,7 @@ impl Storage for FileStore {
         if result.is_err() {
             for step in &steps {
                 if let Step::WriteTemporary(path, _) = step {
-                    // What was renamed is gone, what is left is of no use; the first error is the one to report.
+                    // A temporary file that was renamed is gone; the others are of no use. The first error is reported.
                     let _ = std::fs::remove_file(path);
                 }
             }
@@ -127,7 +127,7 @@ impl Storage for FileStore {
         let mut names = Vec::new();
         for entry in entries {
             let entry = entry.map_err(io("list", &folder))?;
-            // What cannot be a key (a file that is still written, a file of the user's) is none.
+            // Files with other names, as temporary files, are no keys.
             names.extend(entry.file_name().into_string().ok().filter(|name| check_key(name).is_ok()));
             if names.len() > LIST_ENTRIES_MAX {
                 let bound = format!("{LIST_ENTRIES_MAX} entries");
@@ -316,7 +316,7 @@ mod tests {
         assert!(steps.iter().try_for_each(run).is_err());
         let loaded = load_certificate(&store, "local", "a.example").unwrap().unwrap();
         assert_eq!(loaded.chain_pem(), old.chain);
-        // And through the front door: a key that is a folder cannot be replaced.
+        // The same through `write`: a key that is a folder cannot be replaced.
         std::fs::create_dir(store.root.join("folder")).unwrap();
         assert!(store.write("folder", b"value").is_err());
         let left: Vec<_> =

@@ -1,8 +1,8 @@
 //! Certificates of sites: where they are kept, who issues them, and when they are renewed.
 //!
-//! [`issuer`] is what an issuer does, [`local`] the one that needs no network. [`store`] is where certificates are
-//! kept ([`file_store`]: a folder), [`loaded`] what a certificate is in memory. [`keeper`] obtains and renews them;
-//! [`schedule`] decides when. No socket of a client is seen here: `crates/tls` serves what this crate keeps.
+//! [`issuer`] is the interface of issuers, [`local`] the local authority. [`store`] is the interface of the store, and
+//! [`file_store`] a store in a folder. [`loaded`] is a certificate in memory. [`keeper`] obtains and renews certificates;
+//! [`schedule`] decides when. This crate never sees a client's connection: `crates/tls` serves the certificates.
 
 #![forbid(unsafe_code)]
 
@@ -18,5 +18,5 @@ pub mod local;
 pub mod schedule;
 pub mod store;
 
-/// Tells the time. Tests hand in their own, to travel in it.
+/// Returns the time. Tests pass a clock that they set.
 pub type Clock = std::sync::Arc<dyn Fn() -> std::time::SystemTime + Send + Sync>;

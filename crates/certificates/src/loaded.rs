@@ -1,7 +1,7 @@
 //! A certificate in memory: its chain, its key, and what is known about it. Also reads users' own files.
 //!
-//! A [`Loaded`] is only made if the key belongs to the certificate. An expired certificate is no error: it is the one
-//! that is there, and [`Loaded::warning`] says so.
+//! A [`Loaded`] is only made if the key belongs to the certificate. An expired certificate is no error, because no better one
+//! may be there; [`Loaded::warning`] reports it.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
@@ -126,7 +126,7 @@ impl Loaded {
         (self.not_before..=self.not_after).contains(&now)
     }
 
-    /// What a person is to be warned about.
+    /// The warning for a person, if the certificate is not valid at this time.
     pub fn warning(&self, now: SystemTime) -> Option<String> {
         let names = self.names.join(", ");
         let days =

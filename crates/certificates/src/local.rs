@@ -118,7 +118,7 @@ impl LocalAuthority {
         Ok(Authority { root_pem: root.loaded.chain_pem().to_owned(), intermediate })
     }
 
-    /// Refuses to replace a root that is still valid, whose key is missing or another one's: clients trust it.
+    /// Refuses to replace a root that is still valid and whose key is missing or wrong: clients trust this root.
     fn must_not_be_trusted(&self, now: SystemTime) -> Result<(), Problem> {
         let Some(content) = self.storage.read(ROOT.0)? else { return Ok(()) };
         let Ok(certificate) = CertificateDer::from_pem_slice(&content) else { return Ok(()) };

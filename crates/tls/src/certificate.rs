@@ -95,7 +95,7 @@ impl ChainTable {
     }
 }
 
-/// Shows one chain, whatever a client asks for: which one was decided before.
+/// Always returns the same chain: it was chosen before, from the client's first message.
 #[derive(Debug)]
 pub(crate) struct Always(pub(crate) Chain);
 

@@ -94,7 +94,7 @@ fn text(value: &Any<'_>) -> Option<String> {
         Tag::Utf8String | Tag::PrintableString | Tag::Ia5String | Tag::NumericString => {
             std::str::from_utf8(value.data).ok().map(str::to_owned)
         }
-        // Almost Latin-1, and taken for it by everybody.
+        // T.61 is almost Latin-1, and implementations read it as such.
         Tag::T61String => Some(value.data.iter().map(|byte| char::from(*byte)).collect()),
         Tag::BmpString => {
             let units = value.data.chunks_exact(2).map(|pair| match pair {

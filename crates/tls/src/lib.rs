@@ -1,12 +1,12 @@
-//! TLS to clients: what is negotiated, which certificate is shown, and who resumes a session.
+//! TLS to clients: what is negotiated, which certificate is sent, and session tickets.
 //!
 //! | module | what it owns |
 //! | --- | --- |
 //! | [`policy`] | what is negotiated with the clients of a site, as rustls has it; session tickets |
 //! | [`certificate`] | certificates as handshakes use them, and which one a client gets |
 //! | [`client_auth`] | how certificates of clients are verified |
-//! | [`client_certificate`] | what such a certificate says, as text |
-//! | [`session`] | what a handshake has negotiated, for requests to see |
+//! | [`client_certificate`] | the fields of such a certificate, as text |
+//! | [`session`] | what a handshake has negotiated, as requests see it |
 //!
 //! Never opens a socket: `onehop_connection` has the stream, the server the handshake. Never obtains a certificate:
 //! `onehop_certificates` does.

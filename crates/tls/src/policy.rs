@@ -25,7 +25,7 @@ const PROTOCOLS: [&str; 2] = ["h2", "http/1.1"];
 pub struct Policy {
     /// From 1; 0 is a connection without TLS.
     pub number: u32,
-    /// What is wanted of clients; without it everybody is let in.
+    /// What certificate clients need; `None` asks for none.
     pub client_auth: Option<ClientAuthMode>,
     template: Arc<ServerConfig>,
 }
@@ -35,7 +35,7 @@ impl Policy {
     pub fn with_chain(&self, chain: &Chain, hello: &ClientHello<'_>) -> Arc<ServerConfig> {
         let mut config = ServerConfig::clone(&self.template);
         config.cert_resolver = Arc::new(Always(chain.clone()));
-        // A client without instructions for AES names ChaCha20 first: it knows best what is cheap for it.
+        // A client without hardware support for AES prefers ChaCha20. Its order is then used.
         config.ignore_client_order = !hello.cipher_suites().first().is_some_and(is_chacha20);
         Arc::new(config)
     }
@@ -45,14 +45,14 @@ impl Policy {
 /// keys rotate (rustls does that every six hours).
 #[derive(Debug, Default, Clone)]
 pub struct Tickets {
-    /// By who may resume with them: a ticket of a site without `client_auth` must not let anybody into one with it.
+    /// By audience: a ticket of a site without `client_auth` must not resume a session at a site with it.
     ticketers: Vec<(Audience, Arc<dyn ProducesTickets>)>,
     known: Vec<(TlsPolicy, Option<Trusted>, Policy)>,
-    /// The highest number of a policy until now: one that is gone leaves its own to no other.
+    /// The highest number of a policy so far. Numbers are not reused.
     numbers: u32,
 }
 
-/// Whose certificates were verified before a ticket was given.
+/// The `client_auth` under which a ticket was issued: its settings, and the certificates that it trusts.
 type Audience = Option<(onehop_config::checked::tls::ClientAuth, Trusted)>;
 
 impl Tickets {
@@ -74,7 +74,7 @@ impl Tickets {
         Ok(policy)
     }
 
-    /// Forgets what none of these policies needs, so that reloads do not add up.
+    /// Removes policies with other numbers, and tickets that no policy uses, so that reloads do not accumulate them.
     pub fn retain(&mut self, numbers: &[u32]) {
         self.known.retain(|(_, _, policy)| numbers.contains(&policy.number));
         let known = &self.known;

@@ -1,4 +1,4 @@
-//! DNS-01 by a program of the operator, which changes the zone in whatever way its provider wants.
+//! DNS-01 by a program of the operator, which changes the zone through the provider's interface.
 
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};

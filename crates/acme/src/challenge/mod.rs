@@ -1,4 +1,4 @@
-//! Challenges (RFC 8555 section 8): what the issuer wants to see, and what shows it.
+//! Challenges (RFC 8555 section 8), and the solvers that answer them.
 
 pub(crate) mod dns;
 pub(crate) mod exec;
@@ -20,7 +20,7 @@ use rustls::sign::CertifiedKey;
 use self::dns::Propagation;
 use self::memory::MemoryChallenges;
 
-/// A way to prove that a name is ours.
+/// A kind of challenge, by which the issuer verifies control of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ChallengeKind {
     /// A file under `/.well-known/acme-challenge/` on port 80 (RFC 8555 section 8.3).
@@ -31,7 +31,7 @@ pub enum ChallengeKind {
     Dns01,
 }
 
-/// What is to be shown to the issuer for one name.
+/// One challenge for one name, with the expected answer.
 #[derive(Debug, Clone)]
 pub enum Challenge {
     /// `http://{name}/.well-known/acme-challenge/{token}` has the content `key_authorization`.
@@ -62,16 +62,16 @@ pub enum Challenge {
 /// A future of a solver.
 pub type Answering<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Shows challenges to the issuer.
+/// A solver: makes the answers to challenges visible to the issuer.
 pub trait Challenges: Send + Sync {
-    /// Shows a challenge from the moment on when this returns.
+    /// Presents a challenge. The issuer can validate it when this returns.
     ///
     /// # Errors
-    /// Says for a person why it cannot be shown.
+    /// Why it cannot be presented, for a person.
     fn present<'a>(&'a self, challenge: &'a Challenge) -> Answering<'a, Result<(), String>>;
 
-    /// Stops showing a challenge. It is called for each that was presented, whether that succeeded or not, unless
-    /// the order's future is dropped.
+    /// Removes a challenge. Called for each challenge after [`Challenges::present`], also if that failed, unless the order's
+    /// future is dropped.
     fn remove<'a>(&'a self, challenge: &'a Challenge) -> Answering<'a, ()>;
 }
 
@@ -81,9 +81,9 @@ pub struct Solvers {
     pub memory: Arc<MemoryChallenges>,
     /// Answers DNS-01.
     pub dns: Option<Arc<dyn Challenges>>,
-    /// When the zone's servers have learned of a change.
+    /// The wait until the zone's servers have a new record.
     pub propagation: Propagation,
-    /// The record's name in place of its own one, which is an alias of this (CNAME).
+    /// The record's name, if `_acme-challenge.…` is an alias (CNAME) of it.
     pub dns_name: Option<String>,
 }
 
@@ -178,7 +178,7 @@ fn validation_certificate(name: &str, digest: &[u8]) -> Result<CertifiedKey, Str
         |error: rcgen::Error| format!("cannot make the certificate of a tls-alpn-01 challenge: {error}");
     let key = KeyPair::generate().map_err(failed)?;
     let mut params = CertificateParams::new([name.to_owned()]).map_err(failed)?;
-    // What rcgen asserts of it.
+    // rcgen panics at another length.
     if digest.len() != 32 {
         return Err(format!("a digest of SHA-256 has 32 bytes, this one has {}", digest.len()));
     }

@@ -1,7 +1,7 @@
-//! Certificates that handshakes ask for: the way from a core to the keeper, and the bounds of what unknown names may cost.
+//! Certificates on demand: how a handshake on a core asks the keeper, and limits on requests for unknown names.
 //!
 //! A core never waits and takes no lock: it sends the name through a bounded channel. The keeper looks into its table and
-//! the store, asks for permission, and orders; [`UnknownNames`] bounds how often. Decides only; time is an argument.
+//! the store, asks for permission, and orders; [`UnknownNames`] limits how often. This module does no I/O; time is an argument.
 
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;
@@ -25,26 +25,26 @@ pub(super) type Obtained = Result<Arc<Loaded>, String>;
 /// A future of [`Permission`].
 pub type Asking<'a> = Pin<Box<dyn Future<Output = Result<bool, String>> + Send + 'a>>;
 
-/// Says whether a certificate may be obtained for a name that a client asks for.
+/// Decides whether a certificate may be obtained for a name that a client asks for.
 pub trait Permission: Send + Sync {
-    /// Whether it may.
+    /// Whether a certificate may be obtained for this name.
     ///
     /// # Errors
-    /// Says for a person why there is no answer, and the next step.
+    /// Why there is no answer and what to do, for a person.
     fn allows<'a>(&'a self, name: &'a str) -> Asking<'a>;
 }
 
-/// What handshakes of one site ask for certificates. Cheap to clone.
+/// Obtains certificates for the handshakes of one site. Cheap to clone.
 #[derive(Clone)]
 pub struct OnDemand {
-    /// All but the name.
+    /// The issuers, the key and the permission. Its name is not used.
     wanted: Wanted,
     requests: mpsc::Sender<Request>,
-    /// Room for handshakes that wait.
+    /// Bounds the handshakes that wait.
     room: Arc<Semaphore>,
 }
 
-/// A certificate that a handshake waits for: that certificate, or why there is none.
+/// A future that a handshake waits for: the certificate, or why there is none.
 pub struct Obtaining {
     answer: oneshot::Receiver<Obtained>,
     _room: OwnedSemaphorePermit,
@@ -70,10 +70,12 @@ impl Requests {
 }
 
 impl Keeper {
-    /// What handshakes of one site ask, which has these issuers and this permission; the name in `wanted` counts for nothing.
-    /// A certificate is obtained once for all handshakes that ask for its name: the one that is there, the one in the store,
-    /// or a new one. It is renewed until the next [`Keeper::set`]. Where that comes first, or the keeper's end, the answer is
-    /// an error.
+    /// Returns what obtains certificates for the handshakes of one site. The site's issuers and its permission are in
+    /// `wanted`; the name in it is not used.
+    ///
+    /// Handshakes that ask for the same name share one certificate: the keeper takes it from memory, else from the store,
+    /// else it orders one. It renews the certificate until [`Keeper::set`] is called next. If [`Keeper::set`] is called, or the
+    /// keeper is dropped, while a handshake waits, the handshake gets an error.
     pub fn on_demand(&self, wanted: Wanted) -> OnDemand {
         let Requests { sender, room } = &self.requests;
         OnDemand { wanted, requests: sender.clone(), room: Arc::clone(room) }
@@ -81,7 +83,7 @@ impl Keeper {
 }
 
 impl OnDemand {
-    /// Asks for a certificate without waiting. `None` where as many handshakes wait as may.
+    /// Asks for a certificate without waiting. `None` if [`ON_DEMAND_WAITING_MAX`] handshakes wait already.
     pub fn obtain(&self, name: &str) -> Option<Obtaining> {
         let room = Arc::clone(&self.room).try_acquire_owned().ok()?;
         let (sender, answer) = oneshot::channel();
@@ -109,13 +111,13 @@ pub(super) enum NoPermission {
     Unanswered(String),
 }
 
-/// How often names were asked for, and which were refused lately. Its size is bounded by the rate.
+/// Counts requests for unknown names, and remembers recent refusals. The rate limit also bounds its size.
 pub(super) struct UnknownNames {
     names: Rate,
     orders: Rate,
-    /// Why, and until when.
+    /// By name: the reason, and when the refusal ends.
     refused: HashMap<String, (String, SystemTime)>,
-    /// One failure of the endpoint is reported in that time.
+    /// Limits reports of failures of the endpoint to one in a minute.
     reports: Rate,
 }
 
@@ -131,20 +133,20 @@ impl Default for UnknownNames {
 }
 
 impl UnknownNames {
-    /// The refusal of a name that is not asked for again yet.
+    /// The reason for which a name was refused, if the refusal still holds.
     pub(super) fn refusal(&self, name: &str, now: SystemTime) -> Option<String> {
         let (reason, until) = self.refused.get(name)?;
-        // A clock that was set back does not make it last.
+        // If the clock was set back, the refusal ends all the same.
         let is_recent = *until > now && *until <= now + REFUSAL_TIME;
         is_recent.then(|| reason.clone())
     }
 
-    /// Counts an unknown name; `false` where there were too many.
+    /// Counts a request for an unknown name; `false` if there were too many in the last minute.
     pub(super) fn count_name(&mut self, now: SystemTime) -> bool {
         self.names.take(now).is_ok()
     }
 
-    /// Counts an order, or says when there is room for one.
+    /// Counts an order. The error is when the next order is allowed.
     pub(super) fn count_order(&mut self, now: SystemTime) -> Result<(), SystemTime> {
         self.orders.take(now)
     }
@@ -166,7 +168,7 @@ pub(super) fn refused(name: &str) -> String {
     format!("`ask` does not permit a certificate for {name}: let the endpoint answer 200 for it")
 }
 
-/// So many in any minute.
+/// A limit on events in any 60 seconds.
 struct Rate {
     most: usize,
     times: VecDeque<SystemTime>,
@@ -179,9 +181,9 @@ impl Rate {
         Self { most, times: VecDeque::new() }
     }
 
-    /// Takes one, or says when there is one again.
+    /// Counts an event. The error is when the next event is allowed.
     fn take(&mut self, now: SystemTime) -> Result<(), SystemTime> {
-        // What lies ahead was counted before the clock was set back.
+        // Times in the future are from before the clock was set back.
         self.times.retain(|time| *time <= now && *time + Self::WINDOW > now);
         match self.times.front() {
             Some(first) if self.times.len() >= self.most => Err(*first + Self::WINDOW),
@@ -215,10 +217,10 @@ mod tests {
             assert!(unknown.refused.len() <= ASKED_PER_MINUTE_MAX);
         }
         assert_eq!(counted, ASKED_PER_MINUTE_MAX);
-        // The minute after has room again, and nothing is refused any more.
+        // A minute later, names are asked for again, and no refusal is left.
         assert!(unknown.count_name(at(120_001)));
         assert!(unknown.refusal("0.example", at(120_001)).is_none());
-        // A clock that was set back locks nobody out.
+        // Names are asked for even if the clock was set back.
         assert!(unknown.count_name(at(0)));
     }
 

@@ -107,8 +107,8 @@ pub(crate) fn is_internal(name: &str) -> bool {
     name.parse::<IpAddr>().is_ok() || !name.contains('.') || INTERNAL_DOMAINS.iter().any(within)
 }
 
-/// Whom to ask for a name, or for any: what the site says, else the global block, else the local authority for internal names
-/// and Let's Encrypt for others.
+/// The issuers of a name, or of any name: those of the site, else those of the global block. Without either, the local authority
+/// issues for internal names, and Let's Encrypt for others.
 fn issuers(cx: &Context<'_>, settings: &TlsSettings, name: Option<&str>) -> Vec<CertificateIssuer> {
     let ours = AcmeIssuer::default();
     let complete = |issuer: &CertificateIssuer| match issuer {
@@ -199,7 +199,7 @@ pub(super) fn redirect(global: &Global, listeners: &mut Vec<Listener>, sites: &m
         let takes_all = taken.iter().any(|hosts| hosts.is_empty());
         let mut ports: Vec<(u16, Vec<HostPattern>)> = Vec::new();
         for (host, port) in hosts {
-            // What goes to the usual port is redirected with all others, where nobody takes these.
+            // The redirect of all other hosts serves this host, too, unless a site answers every host.
             let is_usual = port == global.https_port && !takes_all;
             if is_usual || taken.iter().any(|hosts| names(hosts, &host)) {
                 continue;
