@@ -54,6 +54,7 @@ const PACKAGES: &[&str] = &[
     "apache2-utils",
     "nghttp2-client",
     "bind9",
+    "haproxy",
     "nginx-light",
     "libnginx-mod-http-brotli-static",
     "wrk",

@@ -1,8 +1,10 @@
 //! The PROXY protocol: a load balancer in front says whose a connection is, in clear text, before TLS and over a Unix socket.
 
 use std::io::Write;
-use std::net::{Shutdown, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Child, Command};
 
 use onehop_testkit::tls::TlsClient;
 use onehop_testkit::upstream::Upstream;
@@ -219,5 +221,54 @@ fn who_comes_through_a_unix_socket_is_believed() {
         stream.shutdown(Shutdown::Write).expect("an end");
         std::io::Read::read_to_string(&mut stream, &mut answer).expect("an answer");
         assert!(answer.ends_with(expected), "{answer}");
+    }
+}
+
+/// HAProxy, which tells a server whose its connections are. Ends with the value.
+struct Haproxy(Child);
+
+impl Haproxy {
+    /// Listens at `front`. `None` where it is not installed.
+    fn start(folder: &Folder, front: SocketAddr, server: &str, option: &str) -> Option<Haproxy> {
+        let program = Path::new("/usr/sbin/haproxy");
+        if !program.exists() {
+            // The test harness hides what `println!` writes in a test that passes.
+            let _ = std::io::stderr().write_all(b"skipped: there is no haproxy\n");
+            return None;
+        }
+        let settings = format!(
+            "global\n\tmaxconn 16\ndefaults\n\tmode tcp\n\ttimeout connect 10s\n\ttimeout client 10s\n\
+             \ttimeout server 10s\nlisten front\n\tbind {front}\n\tserver onehop {server} {option}\n"
+        );
+        folder.write(option, settings);
+        let mut command = Command::new(program);
+        command.args(["-db", "-q", "-f"]).arg(folder.join(option));
+        let mut haproxy = Haproxy(command.spawn().expect("haproxy"));
+        onehop_testkit::wait_for("haproxy to listen", || {
+            assert!(haproxy.0.try_wait().expect("a child").is_none(), "haproxy ended");
+            TcpStream::connect(front).ok()
+        });
+        Some(haproxy)
+    }
+}
+
+impl Drop for Haproxy {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn haproxy_is_understood_in_both_versions() {
+    let (folder, subject) = (Folder::new(), start("allow 127.0.0.1", ""));
+    for option in ["send-proxy", "send-proxy-v2"] {
+        let front = free_address();
+        let Some(_haproxy) = Haproxy::start(&folder, front, subject.address(), option) else { return };
+        let stream = TcpStream::connect(front).expect("a connection");
+        let own = stream.local_addr().expect("an address").port();
+        let mut client = over(stream);
+        client.send(ASK);
+        assert_eq!(client.read().text(), format!("<127.0.0.1 {own}>"), "{option}");
     }
 }
