@@ -1,6 +1,6 @@
 //! Sessions that returning clients resume.
 
-use onehop_testkit::tls::{Offer, TLS12, TLS13, TlsClient};
+use onehop_testkit::tls::{AlertDescription, Offer, TLS12, TLS13, TlsClient, alert_of};
 
 use crate::subject::{HELLO, Subject, onehopfile};
 
@@ -46,4 +46,50 @@ fn a_ticket_of_one_process_is_nothing_to_the_next() {
     let subject = Subject { onehop: onehop_testkit::Onehop::start_in(folder.path()), folder };
     assert!(!visit(&client, &subject));
     assert!(visit(&client, &subject));
+}
+
+/// A site with these options of `tls`.
+fn site_with(options: &str) -> String {
+    format!(
+        "https://localhost:0 {{\n\tbind 127.0.0.1\n\ttls internal {{\n{options}\n\t}}\n\trespond hello\n}}\n"
+    )
+}
+
+/// A visit to a site with the first options, a reload with the second ones, and the attempt to come back.
+fn come_back(before: &str, after: &str) -> (Subject, TlsClient, std::io::Result<bool>) {
+    let subject = Subject::start(&site_with(before));
+    let client = TlsClient::new(Offer { versions: TLS13.to_vec(), ..subject.offer() });
+    assert!(!visit(&client, &subject));
+    let sites = site_with(after);
+    subject.folder.write("Onehopfile", onehopfile(subject.folder.path(), "", &sites));
+    subject.reload();
+    let connected = client.connect(subject.address(), "localhost").map(|connection| connection.is_resumed());
+    (subject, client, connected)
+}
+
+const SHA384: &str = "ciphers TLS_AES_256_GCM_SHA384";
+const P384: &str = "curves secp384r1";
+
+#[test]
+fn a_reload_that_changes_ciphers_or_curves_costs_returning_clients_no_handshake() {
+    // A ticket of a suite with another hash is ignored; a retry (HelloRetryRequest) keeps a ticket with the same hash.
+    for (before, after, is_resumed) in [(SHA384, "", false), (P384, "", true)] {
+        let (.., connected) = come_back(before, after);
+        assert_eq!(connected.expect("a handshake"), is_resumed, "{before}");
+    }
+}
+
+/// rustls 0.23.46 as server demands a ticket in the second ClientHello where the first had one (its pull request 3259). RFC 8446
+/// section 4.1.4 has clients leave out tickets whose hash is not that of the chosen suite, and then none may be left, as
+/// with rustls itself as client. docs/https.md says so; where this test fails, rustls has changed, and that text goes.
+#[test]
+fn rustls_refuses_clients_that_withdraw_their_ticket_in_a_retry() {
+    let both = format!("{SHA384}\n{P384}");
+    let (subject, client, refused) = come_back(&both, "");
+    let error = refused.expect_err("a refusal");
+    assert_eq!(alert_of(&error), Some(AlertDescription::MissingExtension), "{error}");
+    // Each of the two tickets is tried once.
+    assert!(client.connect(subject.address(), "localhost").is_err());
+    assert!(!visit(&client, &subject));
+    subject.wait_for_failures("protocol", 2);
 }
