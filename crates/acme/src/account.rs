@@ -37,11 +37,24 @@ pub(crate) async fn load(
     }
 }
 
+/// Saves the credentials of an account, if there are any to save. After a failure they stay, so that a full disk does not
+/// cost another account with each attempt.
+pub(crate) fn save(store: &dyn AccountStore, unsaved: &mut Option<String>) -> Result<(), IssueError> {
+    if let Some(credentials) = unsaved {
+        store
+            .save(credentials)
+            .map_err(|cause| failed(format!("the ACME account cannot be saved: {cause}")))?;
+    }
+    *unsaved = None;
+    Ok(())
+}
+
 /// Creates an account and saves it.
 pub(crate) async fn create(
     client: &Client,
     store: &dyn AccountStore,
     settings: &Settings,
+    unsaved: &mut Option<String>,
 ) -> Result<Account, IssueError> {
     let contact = settings.email.as_ref().map(|email| format!("mailto:{email}"));
     let contact: Vec<&str> = contact.iter().map(String::as_str).collect();
@@ -63,8 +76,8 @@ pub(crate) async fn create(
         with_nonces!(builder().create(&wanted, settings.directory.clone(), external.as_ref()).await);
     let (account, credentials) =
         created.map_err(|error| explain(&error, &settings.directory, client.retry_after(), None))?;
-    let credentials = serde_json::to_string(&credentials).map_err(|error| failed(error.to_string()))?;
-    store.save(&credentials).map_err(|cause| failed(format!("the ACME account cannot be kept: {cause}")))?;
+    *unsaved = Some(serde_json::to_string(&credentials).map_err(|error| failed(error.to_string()))?);
+    save(store, unsaved)?;
     Ok(account)
 }
 

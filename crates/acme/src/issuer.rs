@@ -8,9 +8,11 @@ use std::time::SystemTime;
 
 use instant_acme::{
     Account, AuthorizationStatus, CertificateIdentifier, Error, Identifier, NewOrder, Order as AcmeOrder,
-    OrderStatus, RetryPolicy, RevocationReason, RevocationRequest,
+    OrderStatus, RetryPolicy, RevocationReason as AcmeReason, RevocationRequest,
 };
-use onehop_certificates::issuer::{CertificateOrder, IssueError, Issuer, Issuing, Pem, RenewalWindow};
+use onehop_certificates::issuer::{
+    CertificateOrder, IssueError, Issuer, Issuing, Pem, RenewalWindow, RevocationReason,
+};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
@@ -29,12 +31,13 @@ pub struct AcmeIssuer {
     folder: String,
     store: Arc<dyn AccountStore>,
     challenges: Arc<dyn Challenges>,
-    /// Why there is no client, for each order to report.
+    /// The error is reported by each order.
     client: Result<Client, String>,
-    /// Held while the account is looked up, so that orders at the same time do not each create one.
-    account: Mutex<()>,
-    /// DNS records of orders that are under way.
-    records: std::sync::Mutex<Vec<Challenge>>,
+    /// Held while the account is looked up, so that orders at the same time do not each create one. Holds the
+    /// credentials of an account that was created and could not be saved yet.
+    account: Mutex<Option<String>>,
+    /// DNS records of orders that are under way, each with the name of its certificate.
+    records: std::sync::Mutex<Vec<(String, Challenge)>>,
 }
 
 /// The account and the client of one operation.
@@ -43,7 +46,7 @@ struct Session {
     client: Client,
 }
 
-/// What an order leaves behind, wherever it ends.
+/// The challenges and failures of an order, for the clean-up and the error message.
 #[derive(Default)]
 struct Traces {
     /// Challenges to remove.
@@ -52,7 +55,7 @@ struct Traces {
     failures: Vec<String>,
 }
 
-/// An attempt that failed, and the kind of challenge that did, if it was one: then the next kind may succeed.
+/// A failed attempt. If a challenge failed, `kind` is its kind, and another kind may succeed.
 struct Failure {
     kind: Option<ChallengeKind>,
     error: IssueError,
@@ -79,28 +82,9 @@ impl AcmeIssuer {
             store,
             challenges,
             client,
-            account: Mutex::new(()),
+            account: Mutex::default(),
             records: std::sync::Mutex::default(),
         }
-    }
-
-    /// Revokes a certificate that this account ordered. One that is revoked already is no error.
-    ///
-    /// # Errors
-    /// The server's words and the next step.
-    pub async fn revoke(&self, chain: &str, reason: RevocationReason) -> Result<(), IssueError> {
-        let certificate = leaf(chain).map_err(failed)?;
-        self.in_time(async {
-            let session = self.session().await?;
-            let request = RevocationRequest { certificate: &certificate, reason: Some(reason) };
-            match with_nonces!(session.account.revoke(&request).await) {
-                Err(error) if !is_problem(&error, "alreadyRevoked") => {
-                    Err(self.explain(&session, &error, None))
-                }
-                _ => Ok(()),
-            }
-        })
-        .await
     }
 
     /// Tries each kind of challenge that can prove the name and that the server offers. A failed challenge invalidates
@@ -144,7 +128,7 @@ impl AcmeIssuer {
             ordered = self.order(&session, wanted).await;
         }
         let mut order = ordered.map_err(|error| self.explain(&session, &error, None))?;
-        self.prove(&session, &mut order, kinds, presented).await?;
+        self.prove(&session, &mut order, (&wanted.name, kinds), presented).await?;
 
         let explained = |error| Failure::from(self.explain(&session, &error, None));
         let key = new_key(wanted.key_type).map_err(failed)?;
@@ -185,12 +169,12 @@ impl AcmeIssuer {
         with_nonces!(session.account.new_order(&order).await)
     }
 
-    /// Proves all that the order still needs, by the first of the kinds that the server offers.
+    /// Completes the authorizations that are still pending, each by the first of the kinds that the server offers.
     async fn prove(
         &self,
         session: &Session,
         order: &mut AcmeOrder,
-        kinds: &[ChallengeKind],
+        (certificate, kinds): (&str, &[ChallengeKind]),
         presented: &mut Vec<Challenge>,
     ) -> Result<(), Failure> {
         if order.state().status != OrderStatus::Pending {
@@ -216,10 +200,12 @@ impl AcmeIssuer {
             let Some(mut handle) = authorization.challenge(kind.as_type()) else { continue };
             let challenge = Challenge::new(kind, &name, &handle.token, &handle.key_authorization());
             let challenge = challenge.map_err(|cause| Failure { kind: tried, error: failed(cause) })?;
-            // Noted first: what was half presented is removed, too.
+            // Noted before it is presented, so that it is also removed if presenting it fails half-way.
             presented.push(challenge.clone());
-            if matches!(challenge, Challenge::Dns01 { .. }) {
-                self.records().push(challenge.clone());
+            if let Challenge::Dns01 { name, value } = &challenge {
+                // The next order for this certificate removes what a kill leaves.
+                self.store.note_record(certificate, Some((name, value)));
+                self.records().push((certificate.to_owned(), challenge.clone()));
             }
             let shown = self.challenges.present(&challenge).await;
             shown.map_err(|cause| {
@@ -253,22 +239,32 @@ impl AcmeIssuer {
     /// The account that is kept, or a new one.
     async fn session(&self) -> Result<Session, IssueError> {
         let client = self.client()?;
-        let _guard = self.account.lock().await;
+        let mut unsaved = self.account.lock().await;
+        account::save(&*self.store, &mut unsaved)?;
         let account = match account::load(&client, &*self.store, &self.settings).await? {
             Some(account) => account,
-            None => account::create(&client, &*self.store, &self.settings).await?,
+            None => account::create(&client, &*self.store, &self.settings, &mut unsaved).await?,
         };
         Ok(Session { account, client })
     }
 
     async fn new_session(&self) -> Result<Session, IssueError> {
         let client = self.client()?;
-        let _guard = self.account.lock().await;
-        let account = account::create(&client, &*self.store, &self.settings).await?;
+        let mut unsaved = self.account.lock().await;
+        let account = account::create(&client, &*self.store, &self.settings, &mut unsaved).await?;
         Ok(Session { account, client })
     }
 
-    fn records(&self) -> std::sync::MutexGuard<'_, Vec<Challenge>> {
+    /// Removes a challenge. A removal that fails leaves what no later order uses: each has its own token.
+    async fn remove(&self, certificate: &str, challenge: &Challenge) {
+        let _ = timeout(REMOVAL_TIMEOUT, self.challenges.remove(challenge)).await;
+        if matches!(challenge, Challenge::Dns01 { .. }) {
+            self.records().retain(|(_, other)| !is_same_record(other, challenge));
+            self.store.note_record(certificate, None);
+        }
+    }
+
+    fn records(&self) -> std::sync::MutexGuard<'_, Vec<(String, Challenge)>> {
         self.records.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
@@ -308,11 +304,13 @@ impl Issuer for AcmeIssuer {
     fn issue<'a>(&'a self, order: &'a CertificateOrder) -> Issuing<'a, Pem> {
         Box::pin(async {
             let mut traces = Traces::default();
+            // A server that was killed during an order has left this record.
+            if let Some((name, value)) = self.store.noted_record(&order.name) {
+                self.remove(&order.name, &Challenge::Dns01 { name, value }).await;
+            }
             let mut outcome = self.in_time(self.obtain(order, &mut traces)).await;
             for challenge in &traces.presented {
-                // A removal that fails leaves what no later order uses: each has its own token.
-                let _ = timeout(REMOVAL_TIMEOUT, self.challenges.remove(challenge)).await;
-                self.records().retain(|other| !is_same_record(other, challenge));
+                self.remove(&order.name, challenge).await;
             }
             if let Err(error) = &mut outcome {
                 traces.failures.push(std::mem::take(&mut error.message));
@@ -323,12 +321,34 @@ impl Issuer for AcmeIssuer {
         })
     }
 
+    /// Only this account can revoke what it has ordered. The error has the server's words and the next step.
+    fn revoke<'a>(&'a self, chain: &'a str, reason: RevocationReason) -> Issuing<'a, ()> {
+        let reason = match reason {
+            RevocationReason::Unspecified => AcmeReason::Unspecified,
+            RevocationReason::KeyCompromise => AcmeReason::KeyCompromise,
+            RevocationReason::Superseded => AcmeReason::Superseded,
+            RevocationReason::CessationOfOperation => AcmeReason::CessationOfOperation,
+        };
+        Box::pin(self.in_time(async move {
+            let certificate = leaf(chain).map_err(failed)?;
+            let session = self.session().await?;
+            let request = RevocationRequest { certificate: &certificate, reason: Some(reason) };
+            match with_nonces!(session.account.revoke(&request).await) {
+                Err(error) if !is_problem(&error, "alreadyRevoked") => {
+                    Err(self.explain(&session, &error, None))
+                }
+                _ => Ok(()),
+            }
+        }))
+    }
+
     fn remove_leftovers<'a>(&'a self) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
         Box::pin(async {
-            // One after the other: a name server gets no more at a time than from an order.
+            // One after the other, so that a name server gets one request at a time.
             let records = std::mem::take(&mut *self.records());
-            for record in &records {
+            for (certificate, record) in &records {
                 self.challenges.remove(record).await;
+                self.store.note_record(certificate, None);
             }
         })
     }

@@ -28,7 +28,6 @@ pub use challenge::exec::ExecHook;
 pub use challenge::memory::MemoryChallenges;
 pub use challenge::rfc2136::Rfc2136;
 pub use challenge::{Answering, Challenge, ChallengeKind, Challenges, Solvers};
-pub use instant_acme::RevocationReason;
 pub use issuer::{AcmeIssuer, folder};
 pub use permission::AskUrl;
 pub use settings::{AccountStore, ExternalAccount, Settings};

@@ -48,7 +48,8 @@ impl fmt::Debug for ExternalAccount {
     }
 }
 
-/// Keeps the credentials of the account at one ACME server. They are a secret: JSON with the account's private key.
+/// Keeps the credentials of the account at one ACME server, and notes DNS records that are to be removed. The credentials are
+/// a secret: JSON with the account's private key.
 pub trait AccountStore: Send + Sync {
     /// The credentials as they were saved last; `None` if there are none.
     ///
@@ -62,4 +63,13 @@ pub trait AccountStore: Send + Sync {
     /// Says for a person why they cannot be written. Nothing is ordered then, because each restart would create
     /// another account.
     fn save(&self, credentials: &str) -> Result<(), String>;
+
+    /// Notes the DNS record (name and text) that an order is about to set for the certificate of this name; `None` once the
+    /// record is removed. A record that cannot be noted stays in the zone if the server is killed during the order.
+    fn note_record(&self, _certificate: &str, _record: Option<(&str, &str)>) {}
+
+    /// The record that is noted for the certificate of this name: one that an order before has not removed.
+    fn noted_record(&self, _certificate: &str) -> Option<(String, String)> {
+        None
+    }
 }

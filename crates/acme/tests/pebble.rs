@@ -10,9 +10,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use onehop_acme::AcmeIssuer;
 use onehop_acme::ChallengeKind::{Dns01, Http01, TlsAlpn01};
-use onehop_acme::{AcmeIssuer, RevocationReason};
-use onehop_certificates::issuer::{CertificateOrder, Issuer, KeyType, Pem};
+use onehop_certificates::issuer::{CertificateOrder, Issuer, KeyType, Pem, RevocationReason};
 use onehop_testkit::pebble::EXTERNAL_KEY;
 use onehop_testkit::upstream::{AUTHORITY_PEM, Upstream, tls_settings};
 
@@ -171,6 +171,27 @@ async fn an_account_is_created_once_and_again_only_when_the_server_has_lost_it()
     second.issue(&orders[0]).await.unwrap();
     first.issue(&orders[0]).await.unwrap();
     assert_eq!(store.saved.load(Ordering::Relaxed), 2);
+}
+
+#[tokio::test]
+async fn an_account_that_cannot_be_saved_is_saved_later_and_not_created_twice() {
+    let Some(pebble) = Pebble::start(Options::default()).await else { return };
+    let store = Arc::new(MemoryStore::default());
+    let issuer =
+        AcmeIssuer::new(pebble.settings(&[Http01]), Arc::clone(&store) as _, Arc::new(pebble.solvers()));
+    store.is_full.store(true, Ordering::Relaxed);
+    for _ in 0..2 {
+        let error = issuer.issue(&order("example.com")).await.unwrap_err();
+        assert!(
+            error.message.contains("the ACME account cannot be saved: the disk is full"),
+            "{}",
+            error.message
+        );
+    }
+    store.is_full.store(false, Ordering::Relaxed);
+    issuer.issue(&order("example.com")).await.unwrap();
+    assert_eq!(store.saved.load(Ordering::Relaxed), 1);
+    assert!(!pebble.log().contains("There are now 2 accounts"), "{}", pebble.log());
 }
 
 #[tokio::test]

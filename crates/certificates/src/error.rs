@@ -1,8 +1,20 @@
 //! Why a store cannot be used, for a person: the place, the cause and the next step.
 
+use std::io::{self, ErrorKind};
 use std::path::PathBuf;
 
 use crate::limits::LOCK_WAIT_MAX;
+
+/// What to do about an error of the operating system, where that is known.
+fn next_step(error: &io::Error) -> &'static str {
+    match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "; free some space on this disk",
+        ErrorKind::FileTooLarge => "; raise the limit on the size of files (`ulimit -f`)",
+        ErrorKind::ReadOnlyFilesystem => "; make this file system writable",
+        ErrorKind::PermissionDenied => "; the server's user needs access to it",
+        _ => "",
+    }
+}
 
 /// Why a store did not do what it was asked for.
 #[derive(Debug, thiserror::Error)]
@@ -16,14 +28,14 @@ pub enum StoreError {
         why: &'static str,
     },
     /// The operating system refused.
-    #[error("cannot {action} {}: {source}", path.display())]
+    #[error("cannot {action} {}: {source}{}", path.display(), next_step(source))]
     Io {
         /// What was tried.
         action: &'static str,
         /// The file or folder.
         path: PathBuf,
         /// What the system answered.
-        source: std::io::Error,
+        source: io::Error,
     },
     /// A file or folder with more in it than the store reads.
     #[error("{} is larger than the certificate store reads ({bound}): move it away", path.display())]

@@ -1,4 +1,4 @@
-//! What an issuer of certificates does.
+//! The interface of issuers of certificates.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -38,30 +38,58 @@ pub struct CertificateOrder {
 pub struct IssueError {
     /// The cause and the next step, complete.
     pub message: String,
-    /// How long the issuer wants to be left alone.
+    /// The pause that the issuer asks for (`Retry-After`).
     pub retry_after: Option<Duration>,
 }
 
 /// When a certificate is to be renewed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RenewalWindow {
-    /// From then on.
+    /// Its start.
     pub from: SystemTime,
-    /// Until then.
+    /// Its end.
     pub until: SystemTime,
-    /// When to look again.
+    /// Time until the issuer is asked again.
     pub look_again_in: Duration,
 }
 
-/// A future on the thread that looks after certificates.
+/// Why a certificate is revoked (RFC 5280 section 5.3.1), of the reasons that public issuers take from its owner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RevocationReason {
+    /// None is given.
+    Unspecified,
+    /// Others may have the private key.
+    KeyCompromise,
+    /// Another certificate replaces it.
+    Superseded,
+    /// Its names are not served any more.
+    CessationOfOperation,
+}
+
+impl RevocationReason {
+    /// Every reason, with its name for people.
+    pub const ALL: [(&'static str, Self); 4] = [
+        ("unspecified", Self::Unspecified),
+        ("key-compromise", Self::KeyCompromise),
+        ("superseded", Self::Superseded),
+        ("cessation-of-operation", Self::CessationOfOperation),
+    ];
+
+    /// The reason with this name.
+    pub fn of_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|(known, _)| *known == name).map(|(_, reason)| reason)
+    }
+}
+
+/// A future on the keeper's thread.
 pub type Issuing<'a, T> = Pin<Box<dyn Future<Output = Result<T, IssueError>> + Send + 'a>>;
 
-/// Something that issues certificates: the local authority, or an ACME server.
+/// An issuer of certificates: the local authority, or an ACME server.
 pub trait Issuer: Send + Sync {
     /// The issuer's folder in the store, as Caddy calls it: `local`, `acme-v02.api.letsencrypt.org-directory`.
     fn folder(&self) -> &str;
 
-    /// Obtains a certificate; it is verified to be for the name and the key before it is returned.
+    /// Obtains a certificate. Verifies that it is for the name and the key before it returns it.
     fn issue<'a>(&'a self, order: &'a CertificateOrder) -> Issuing<'a, Pem>;
 
     /// When the issuer wants this certificate (PEM) renewed (RFC 9773); `None` leaves it to its lifetime.
@@ -69,7 +97,19 @@ pub trait Issuer: Send + Sync {
         Box::pin(async { Ok(None) })
     }
 
-    /// Removes what orders have left that were given up: their futures were dropped.
+    /// Revokes a certificate (PEM) that it has issued. A certificate that is revoked already is no error.
+    fn revoke<'a>(&'a self, _chain: &'a str, _reason: RevocationReason) -> Issuing<'a, ()> {
+        Box::pin(async {
+            let folder = self.folder();
+            let message = format!(
+                "the issuer `{folder}` cannot revoke certificates: remove the name from the configuration, and the \
+                 certificate is not served any more"
+            );
+            Err(IssueError { message, retry_after: None })
+        })
+    }
+
+    /// Removes the challenges of orders whose futures were dropped.
     fn remove_leftovers<'a>(&'a self) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
         Box::pin(async {})
     }

@@ -105,7 +105,7 @@ fn issued(name: &str) -> Issued {
 
 #[test]
 fn every_help_teaches_with_an_example() {
-    for command in ["certs", "certs import", "trust", "untrust"] {
+    for command in ["certs", "certs revoke", "certs import", "trust", "untrust"] {
         let help = Program::new(command.split(' ').chain(["--help"])).finish();
         assert_eq!(help.code, Some(0), "{command}");
         assert!(help.stdout.contains("Examples:\n"), "{command}: {}", help.stdout);
@@ -124,6 +124,19 @@ fn a_certificate_of_the_local_authority_is_listed_and_its_root_verifies_the_chai
     insta::assert_snapshot!("certs_json", redacted(&onehop(&folder, &["certs", "--json"]).stdout));
     let status = onehop(&folder, &["status"]).stdout;
     assert!(status.contains("certified  1 certificate\n"), "{status}");
+
+    for (name, expected) in [
+        ("localhost", "nothing was changed\nthe issuer `local` cannot revoke certificates: remove"),
+        (
+            "other.example",
+            "nothing was changed\nonehop has obtained no certificate for other.example: `onehop certs` lists",
+        ),
+    ] {
+        let refused = onehop(&folder, &["certs", "revoke", name]);
+        assert_eq!((refused.code, refused.stdout.as_str()), (Some(1), ""));
+        assert!(refused.stderr.contains(expected), "{}", refused.stderr);
+    }
+    assert_eq!(onehop(&folder, &["certs", "revoke", "a b/c"]).code, Some(2));
 
     let printed = onehop(&folder, &["trust", "--print"]);
     assert_eq!((printed.code, printed.stderr.as_str()), (Some(0), ""));

@@ -1,6 +1,7 @@
 //! Certificates from an ACME server, from the Onehopfile to the client. `ONEHOP_PEBBLE` names a folder with the programs
 //! `pebble` and `pebble-challtestsrv`; without it each test says that it is skipped.
 
+use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::fs;
 use std::net::{SocketAddr, TcpStream};
@@ -9,11 +10,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::Duration;
 
-use onehop_testkit::pebble::{Options, Pebble};
-use onehop_testkit::tls::{Authority, CertificateDer, KeyKind, Offer, TlsClient, Validity, certificates_in};
+use onehop_certificates::loaded::Loaded;
+use onehop_testkit::pebble::{EXTERNAL_KEY, Options, Pebble};
+use onehop_testkit::tls::{
+    Authority, CertificateDer, Identity, KeyKind, Offer, TlsClient, Validity, certificates_in,
+};
 use onehop_testkit::upstream::Upstream;
 use onehop_testkit::{Folder, Onehop, Program, free_address, wait_at_most};
 use rustix::process::Signal;
+use serde_json::Value;
 
 /// Orders take several round trips and a validation, on a machine that may be busy.
 const ORDER_TIME: Duration = Duration::from_secs(60);
@@ -92,6 +97,19 @@ impl Deployment {
         wait_at_most(ORDER_TIME, &format!("a certificate for {name}"), || self.chain(name))
     }
 
+    /// Replaces the certificate in the store.
+    fn replace_stored(&self, name: &str, other: &Identity) {
+        for (ending, pem) in [("crt", &other.chain_pem), ("key", &other.key_pem)] {
+            fs::write(self.stored(name, ending).expect("stored"), pem).expect("written");
+        }
+    }
+
+    /// The serial number of the certificate in the store.
+    fn serial(&self, name: &str) -> String {
+        let [chain, key] = ["crt", "key"].map(|ending| self.stored(name, ending).expect("stored"));
+        Loaded::from_files(&chain, &key).expect("a certificate").serial
+    }
+
     /// Orders that Pebble has taken; not those that it has refused.
     fn orders(&self) -> usize {
         self.pebble.log().matches("Added order ").count()
@@ -99,6 +117,12 @@ impl Deployment {
 }
 
 const NAME: &str = "acme.example.com";
+
+fn wait_for_event(onehop: &Onehop, name: &str) -> Value {
+    wait_at_most(ORDER_TIME, name, || {
+        onehop.process.events().into_iter().find(|event| event["event"] == name)
+    })
+}
 
 #[test]
 fn three_lines_get_a_certificate_and_a_restart_orders_none() {
@@ -164,13 +188,10 @@ fn renewed(validity: Validity, is_renewal: bool) {
     let first = deployment.wait_for_chain(NAME);
     drop(onehop);
     let old = Authority::new("of before").issue_as(&[NAME], KeyKind::Ecdsa, validity);
-    std::fs::write(deployment.stored(NAME, "crt").expect("stored"), &old.chain_pem).expect("written");
-    std::fs::write(deployment.stored(NAME, "key").expect("stored"), &old.key_pem).expect("written");
+    deployment.replace_stored(NAME, &old);
 
     let onehop = deployment.start();
-    let event = wait_at_most(ORDER_TIME, "a renewal", || {
-        onehop.process.events().into_iter().find(|event| event["event"] == "certificate_obtained")
-    });
+    let event = wait_for_event(&onehop, "certificate_obtained");
     assert_eq!((&event["name"], &event["is_renewal"]), (&NAME.into(), &is_renewal.into()), "{event}");
     let new = deployment.wait_for_chain(NAME);
     assert!(new != first && new != old.chain);
@@ -208,9 +229,7 @@ fn a_name_that_fails_keeps_no_other_from_being_served() {
     deployment.write(&["www.blocked.example", NAME], "");
     let onehop = deployment.start();
     deployment.wait_for_chain(NAME);
-    let event = wait_at_most(ORDER_TIME, "a failure", || {
-        onehop.process.events().into_iter().find(|event| event["event"] == "certificate_failed")
-    });
+    let event = wait_for_event(&onehop, "certificate_failed");
     assert_eq!(event["name"], "www.blocked.example");
     assert!(event["reason"].as_str().expect("text").contains("This issuer does not issue"), "{event}");
 }
@@ -273,20 +292,125 @@ fn an_account_of_caddys_is_used() {
 }
 
 #[test]
-fn a_dns_record_goes_when_the_server_ends_during_an_order() {
+fn a_dns_record_is_removed_when_the_server_ends_during_an_order_and_after_a_kill_by_the_next_order() {
     let Some(deployment) = Deployment::new(Options::default()) else { return };
     let (hook, calls) = (deployment.folder.join("hook"), deployment.folder.join("calls"));
-    deployment.folder.write("hook", format!("#!/bin/sh\necho \"$1 $2\" >> {}\n", calls.display()));
+    deployment.folder.write("hook", format!("#!/bin/sh\necho \"$1 $2 $3\" >> {}\n", calls.display()));
     fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).expect("permissions");
     deployment.write(&[NAME], "");
     deployment.add(&format!("tls {{\n\t\tdns exec {}\n\t\tpropagation_delay 10m\n\t}}", hook.display()));
+    let called = || {
+        let text = fs::read_to_string(&calls).unwrap_or_default();
+        text.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let wait_for_calls = |count| {
+        wait_at_most(ORDER_TIME, "calls of the hook", || Some(called()).filter(|calls| calls.len() >= count))
+    };
+    let removed = |call: &str| {
+        assert!(call.starts_with(&format!("present _acme-challenge.{NAME} ")), "{call}");
+        call.replace("present", "remove")
+    };
     let mut onehop = deployment.start();
-    let called = || fs::read_to_string(&calls).unwrap_or_default();
-    let record = format!("_acme-challenge.{NAME}\n");
-    wait_at_most(ORDER_TIME, "a record", || (called() == format!("present {record}")).then_some(()));
+    wait_for_calls(1);
     onehop.process.signal(Signal::TERM);
     assert!(onehop.process.wait().is_some());
-    assert_eq!(called(), format!("present {record}remove {record}"));
+    let calls = called();
+    assert_eq!(calls[1..], [removed(&calls[0])]);
+
+    let onehop = deployment.start();
+    wait_for_calls(3);
+    // Dropped, it is killed.
+    drop(onehop);
+    let _onehop = deployment.start();
+    let calls = wait_for_calls(5);
+    assert_eq!((&calls[3], calls.len()), (&removed(&calls[2]), 5), "{calls:?}");
+    assert!(calls[4] != calls[2] && calls[4].starts_with("present "), "{calls:?}");
+}
+
+#[test]
+fn a_revoked_certificate_is_replaced() {
+    let Some(deployment) = Deployment::new(Options::default()) else { return };
+    deployment.write(&[NAME], "");
+    let onehop = deployment.start();
+    let first = deployment.wait_for_chain(NAME);
+    let serial = deployment.serial(NAME);
+    assert_eq!(deployment.pebble.certificate_status(&serial)["Status"], "Valid");
+    let folder = deployment.folder.path();
+    let revoke = Program::new(["certs", "revoke", NAME, "--reason", "superseded"]);
+    let revoked = revoke.inside(folder).control_in(folder).finish();
+    assert_eq!(revoked.code, Some(0), "{}", revoked.stderr);
+    let expected =
+        format!("revoked the certificate for {NAME} at 127.0.0.1-{}-dir\n", deployment.pebble.acme.port());
+    assert!(revoked.stdout.starts_with(&expected), "{}", revoked.stdout);
+    let status = deployment.pebble.certificate_status(&serial);
+    assert_eq!((&status["Status"], &status["Reason"]), (&"Revoked".into(), &4.into()), "{status}");
+    let event = wait_for_event(&onehop, "certificate_revoked");
+    assert_eq!(event["name"], NAME);
+
+    let obtained = onehop.process.wait_for_events("certificate_obtained", 2);
+    assert_eq!(obtained[1]["is_renewal"], true);
+    assert!(deployment.wait_for_chain(NAME) != first);
+    assert_eq!(deployment.pebble.certificate_status(&deployment.serial(NAME))["Status"], "Valid");
+    assert_eq!(deployment.orders(), 2, "{}", deployment.pebble.log());
+}
+
+#[test]
+fn the_next_issuer_is_asked_with_its_external_account_where_the_first_cannot_be_reached() {
+    let options = Options { wants_external_account: true, ..Options::default() };
+    let Some(deployment) = Deployment::new(options) else { return };
+    deployment.write(&[NAME], "");
+    let (nobody, pebble) = (free_address(), &deployment.pebble);
+    deployment.add(&format!(
+        "tls {{\n\t\tissuer acme https://{nobody}/dir\n\t\tissuer acme {} {{\n\t\t\teab kid {EXTERNAL_KEY}\n\
+         \t\t\ttrusted_roots {}\n\t\t}}\n\t}}",
+        pebble.directory(),
+        pebble.root_file().display()
+    ));
+    let onehop = deployment.start();
+    let obtained = wait_for_event(&onehop, "certificate_obtained");
+    assert_eq!(obtained["issuer"], format!("127.0.0.1-{}-dir", pebble.acme.port()));
+    let failed = wait_for_event(&onehop, "certificate_failed");
+    assert_eq!(
+        (&failed["issuer"], &failed["next_try_ms"]),
+        (&format!("127.0.0.1-{}-dir", nobody.port()).into(), &0.0.into())
+    );
+    deployment.wait_for_chain(NAME);
+    assert_eq!(deployment.orders(), 1, "{}", pebble.log());
+}
+
+#[test]
+fn a_renewal_that_cannot_be_written_leaves_the_old_certificate_as_it_is() {
+    let Some(deployment) = Deployment::new(Options::default()) else { return };
+    deployment.write(&[NAME], "");
+    let onehop = deployment.start();
+    deployment.wait_for_chain(NAME);
+    drop(onehop);
+    let old = Authority::new("of before").issue_as(&[NAME], KeyKind::Ecdsa, Validity::Ending);
+    deployment.replace_stored(NAME, &old);
+
+    // No file may have a byte: writes fail as on a full disk.
+    let full = "trap '' XFSZ && ulimit -S -f 0 && exec \"$0\" \"$@\"";
+    let folder = deployment.folder.path();
+    let program = Program::new(["run", "--log", "json"]).inside(folder).control_in(folder);
+    let onehop = program.through(&["/bin/sh", "-c", full]).serve();
+    let failed = wait_for_event(&onehop, "certificate_failed");
+    let reason = failed["reason"].as_str().expect("text");
+    for expected in
+        ["cannot be stored, which is tried again: cannot write /", ".tmp: ", "; raise the limit on the size"]
+    {
+        assert!(reason.contains(expected), "{reason}");
+    }
+    assert_eq!(failed["next_try_ms"], 60_000.0);
+    assert!(deployment.chain(NAME).is_some_and(|chain| chain == old.chain), "the old one is served");
+    assert_eq!(deployment.orders(), 2, "{}", deployment.pebble.log());
+    let chain = deployment.stored(NAME, "crt").expect("stored");
+    let mut files: Vec<_> = fs::read_dir(chain.parent().expect("a folder"))
+        .expect("files")
+        .flatten()
+        .map(|file| file.file_name())
+        .collect();
+    files.sort();
+    assert_eq!(files, ["crt", "json", "key"].map(|ending| OsString::from(format!("{NAME}.{ending}"))));
 }
 
 const KEY: &str = "c2VjcmV0IG9mIHRoZSB0ZXN0cyBhbG9uZSwgMzIgYnl0ZXM=";

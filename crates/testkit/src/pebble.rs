@@ -11,8 +11,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use rustls::pki_types::CertificateDer;
+use serde_json::Value;
 
-use crate::tls::Authority;
+use crate::tls::{Authority, Offer, TlsClient};
 use crate::{Folder, free_address, wait_at_most};
 
 /// How long a server may take to listen: both start at once, on a machine that may be busy with other tests.
@@ -51,6 +52,8 @@ pub struct Pebble {
     pub dns: SocketAddr,
     /// Where DNS records are set.
     pub dns_management: SocketAddr,
+    /// Where Pebble tells of its certificates.
+    management: SocketAddr,
     /// What the HTTPS of the ACME server is to be trusted by. It is in [`Pebble::root_file`], too.
     pub root: CertificateDer<'static>,
 }
@@ -80,6 +83,7 @@ impl Pebble {
             acme: free_address(),
             dns: free_address(),
             dns_management: free_address(),
+            management: free_address(),
             root: authority.root,
         };
         pebble.folder.write("config.json", pebble.config());
@@ -112,6 +116,17 @@ impl Pebble {
         std::fs::read(log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).expect("a log")
     }
 
+    /// What Pebble knows of the certificate with this serial number (hexadecimal digits): `Status` is `Valid` or `Revoked`.
+    ///
+    /// # Panics
+    /// Where it does not know the certificate.
+    pub fn certificate_status(&self, serial: &str) -> Value {
+        let client = TlsClient::new(Offer::trusting(std::slice::from_ref(&self.root)));
+        let mut client = client.client(&self.management.to_string(), "127.0.0.1").expect("a connection");
+        let response = client.get(&format!("/cert-status-by-serial/{serial}"));
+        serde_json::from_str(response.text()).expect("a known certificate")
+    }
+
     /// Replaces Pebble by another one at the same address, which knows nothing of the first one's accounts.
     pub fn restart(&mut self) {
         end(&mut self.acme_server);
@@ -126,7 +141,7 @@ impl Pebble {
             String::new()
         };
         format!(
-            r#"{{"pebble": {{"listenAddress": "{}", "managementListenAddress": "",
+            r#"{{"pebble": {{"listenAddress": "{}", "managementListenAddress": "{}",
                 "certificate": "{folder}/pebble.crt", "privateKey": "{folder}/pebble.key",
                 "httpPort": {http_port}, "tlsPort": {tls_port},
                 "externalAccountBindingRequired": {wants_external_account}, {keys}
@@ -134,6 +149,7 @@ impl Pebble {
                 "profiles": {{"default": {{"description": "90 days", "validityPeriod": 7776000}},
                     "shortlived": {{"description": "6 days", "validityPeriod": 518400}}}}}}}}"#,
             self.acme,
+            self.management,
             folder = self.folder.path().display(),
         )
     }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -69,6 +69,10 @@ impl Pebble {
         self.server.as_ref().unwrap()
     }
 
+    pub(crate) fn log(&self) -> String {
+        self.server().log()
+    }
+
     pub(crate) fn settings(&self, challenges: &[ChallengeKind]) -> Settings {
         Settings {
             directory: self.server().directory(),
@@ -130,6 +134,8 @@ impl Pebble {
 pub(crate) struct MemoryStore {
     credentials: Mutex<Option<String>>,
     pub(crate) saved: AtomicUsize,
+    /// Whether nothing can be saved.
+    pub(crate) is_full: AtomicBool,
 }
 
 impl AccountStore for MemoryStore {
@@ -138,6 +144,9 @@ impl AccountStore for MemoryStore {
     }
 
     fn save(&self, credentials: &str) -> Result<(), String> {
+        if self.is_full.load(Ordering::Relaxed) {
+            return Err("the disk is full".to_owned());
+        }
         self.saved.fetch_add(1, Ordering::Relaxed);
         *self.credentials.lock().unwrap() = Some(credentials.to_owned());
         Ok(())

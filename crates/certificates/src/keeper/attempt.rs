@@ -1,4 +1,4 @@
-//! One attempt at a certificate: the lock, the store, then the issuers in their order. Changes no state of the keeper.
+//! One attempt to obtain a certificate: the lock, the store, then the issuers in order. Does not change the keeper's state.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -34,7 +34,7 @@ pub(super) struct Job {
     pub(super) wanted: Wanted,
     pub(super) previous: Option<Found>,
     pub(super) unsaved: Option<Unsaved>,
-    /// Folders of issuers that want to be left alone.
+    /// Folders of issuers that asked for a pause.
     pub(super) resting: Vec<String>,
 }
 
@@ -67,8 +67,8 @@ impl Outcome {
     }
 }
 
-/// The best valid certificate of the store for a name, from any of its issuers: the one that ends last. One that cannot
-/// be read counts as absent; to store the next one reports why.
+/// The valid certificate in the store that expires last, of all issuers of the name. A certificate that cannot be read counts
+/// as absent; the reason is reported when the next one is stored.
 pub(super) fn load_best(storage: &dyn Storage, wanted: &Wanted, now: SystemTime) -> Option<Found> {
     let load = |issuer: &Arc<dyn Issuer>| {
         let folder = issuer.folder().to_owned();
@@ -80,7 +80,7 @@ pub(super) fn load_best(storage: &dyn Storage, wanted: &Wanted, now: SystemTime)
     wanted.issuers.iter().filter_map(load).max_by_key(|found| found.loaded.not_after)
 }
 
-/// One attempt, of which other processes keep away meanwhile.
+/// One attempt, under the store's lock on the name, so that other processes order nothing meanwhile.
 pub(super) async fn attempt(storage: &dyn Storage, clock: &Clock, job: Job) -> Outcome {
     match storage.try_lock(&lock_name(&job.wanted)) {
         Ok(Some(lock)) => locked_attempt(storage, clock(), job, lock).await,
@@ -167,7 +167,7 @@ fn save(
     Outcome::Failed(failures, unsaved)
 }
 
-/// Asks an issuer for the renewal window of a certificate. A failure is as good as no window: its lifetime decides.
+/// Asks an issuer for the renewal window of a certificate. If that fails, the certificate's lifetime decides.
 pub(super) async fn fetch_window(issuer: &dyn Issuer, chain: &str) -> Outcome {
     Outcome::Window(within(WINDOW_TIME_MAX, issuer.renewal_window(chain)).await.unwrap_or(None))
 }
@@ -187,7 +187,10 @@ pub(super) async fn ask(permission: &dyn Permission, name: &str) -> Outcome {
 }
 
 /// Polls once before a timer is made: the local authority is ready at once, on threads without a runtime too.
-async fn within<T>(bound: Duration, mut issuing: crate::issuer::Issuing<'_, T>) -> Result<T, IssueError> {
+pub(super) async fn within<T>(
+    bound: Duration,
+    mut issuing: crate::issuer::Issuing<'_, T>,
+) -> Result<T, IssueError> {
     let at_once =
         std::future::poll_fn(|context| std::task::Poll::Ready(issuing.as_mut().poll(context))).await;
     if let std::task::Poll::Ready(result) = at_once {

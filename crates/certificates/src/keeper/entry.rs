@@ -1,4 +1,4 @@
-//! What is known of one name, and what is next for it. Decides only; time is an argument.
+//! The state of one name, and its next step. This module does no I/O; time is an argument.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -13,22 +13,22 @@ use crate::limits::{LOCKED_RETRY, RENEWAL_PAUSE_RANGE, RETRY_AFTER_MAX, WINDOW_R
 use crate::loaded::Loaded;
 use crate::schedule::{back_off, renew_at};
 
-/// What is known of one name.
+/// The state of one name.
 pub(super) struct Entry {
     wanted: Wanted,
-    /// Whether a handshake asked for it, not the configuration.
+    /// Whether a handshake asked for the name; otherwise the configuration has it.
     pub(super) is_on_demand: bool,
     current: Option<Current>,
     /// Whether a task is under way. A name has one at a time.
     is_busy: bool,
-    /// When it is ordered next.
+    /// When its certificate is ordered next.
     due: SystemTime,
     failures: u32,
     last_error: Option<(String, SystemTime)>,
-    /// Folders of issuers that want to be left alone until then.
+    /// Folders of issuers that asked for a pause (`Retry-After`), and when the pause ends.
     resting: Vec<(String, SystemTime)>,
     unsaved: Option<Unsaved>,
-    /// Whether the next order needs no permission, or has it.
+    /// Whether the next order needs no permission, or the permission was given.
     is_permitted: bool,
     waiters: Vec<oneshot::Sender<Obtained>>,
 }
@@ -39,20 +39,22 @@ struct Current {
     window: Option<RenewalWindow>,
     /// When the issuer is asked for its window.
     window_due: SystemTime,
-    /// Not renewed before.
+    /// The earliest time of its renewal.
     earliest: SystemTime,
-    /// From 0 to 1, the same as long as the certificate.
+    /// When it was revoked. It is renewed from then on.
+    revoked_at: Option<SystemTime>,
+    /// A random number from 0 to 1, which places the renewal in the window.
     jitter: f64,
 }
 
-/// What tasks are about. Each kind has room of its own.
+/// Kinds of tasks. Each has its own bound on tasks at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WorkKind {
-    /// Names of the configuration, and renewals.
+    /// Orders for names of the configuration, and renewals.
     Order,
-    /// The first certificate of a name that handshakes ask for.
+    /// Orders for the first certificate of a name that handshakes ask for.
     OnDemand,
-    /// Whether it may be obtained.
+    /// Questions whether such a certificate may be obtained.
     Permission,
 }
 
@@ -78,7 +80,7 @@ pub(super) enum Work {
     },
 }
 
-/// What follows for others from a change of entries.
+/// The consequences of a change of entries: whether to publish, events to report, handshakes to answer.
 #[derive(Default)]
 pub(super) struct Applied {
     pub(super) is_changed: bool,
@@ -102,7 +104,7 @@ impl Work {
         }
     }
 
-    /// Who may have shown challenges because of it.
+    /// The issuers whose challenges this work may have presented.
     pub(super) fn issuers(&self) -> Vec<Arc<dyn Issuer>> {
         match self {
             Self::Order(job) => job.wanted.issuers.clone(),
@@ -128,8 +130,8 @@ impl Entry {
         }
     }
 
-    /// The entry after a reload. Back-off survives it, unless other issuers are to be asked; so does the certificate,
-    /// until one of theirs replaces it.
+    /// The entry after a reload. The back-off stays, unless the issuers have changed. The certificate stays, too, until the
+    /// new issuers have issued one.
     pub(super) fn with(mut self, wanted: Wanted, now: SystemTime) -> Self {
         let folders =
             |wanted: &Wanted| wanted.issuers.iter().map(|one| one.folder().to_owned()).collect::<Vec<_>>();
@@ -153,7 +155,7 @@ impl Entry {
         self
     }
 
-    /// Whether there is nothing to load: it has a valid certificate from one of these issuers.
+    /// Whether it has a valid certificate from one of these issuers, so that none is loaded from the store.
     pub(super) fn serves(&self, wanted: &Wanted, now: SystemTime) -> bool {
         self.current.as_ref().is_some_and(|current| {
             let is_theirs = wanted.issuers.iter().any(|issuer| issuer.folder() == current.found.folder);
@@ -163,6 +165,23 @@ impl Entry {
 
     pub(super) fn loaded(&self) -> Option<Arc<Loaded>> {
         self.current.as_ref().map(|current| Arc::clone(&current.found.loaded))
+    }
+
+    /// The certificate that is served, and its issuer, unless a reload has removed the issuer.
+    pub(super) fn served(&self) -> Option<(Found, Option<Arc<dyn Issuer>>)> {
+        let found = self.current.as_ref()?.found.clone();
+        let issuer = self.wanted.issuers.iter().find(|issuer| issuer.folder() == found.folder);
+        Some((found, issuer.map(Arc::clone)))
+    }
+
+    /// This certificate (PEM) was revoked: another one is due, whatever failed before.
+    pub(super) fn revoked(&mut self, chain: &str, now: SystemTime) {
+        if let Some(current) =
+            self.current.as_mut().filter(|current| current.found.loaded.chain_pem() == chain)
+        {
+            current.revoked_at = Some(now);
+            (self.failures, self.due) = (0, now);
+        }
     }
 
     pub(super) fn status(&self) -> CertificateStatus {
@@ -178,7 +197,7 @@ impl Entry {
 
     /// Answers a handshake, at once or when the certificate is there.
     pub(super) fn wait(&mut self, waiter: oneshot::Sender<Obtained>, now: SystemTime) {
-        // Who asked may have left.
+        // Clients that are gone wait no more.
         self.waiters.retain(|waiter| !waiter.is_closed());
         match self.answer(now) {
             Some(answer) => drop(waiter.send(answer)),
@@ -195,15 +214,15 @@ impl Entry {
         self.last_error.as_ref().filter(|_| is_recent).map(|(error, _)| Err(error.clone()))
     }
 
-    /// Whether nothing is lost with this entry.
+    /// Whether the entry can be removed without losing anything.
     pub(super) fn is_forgettable(&self, now: SystemTime) -> bool {
         let is_used = self.is_busy || !self.waiters.is_empty();
         let is_valid = self.loaded().is_some_and(|loaded| loaded.is_valid_at(now));
         self.is_on_demand && !is_used && !is_valid && self.due <= now
     }
 
-    /// When there is work next; `None` while there is some under way. What a handshake asked for and failed is tried
-    /// again when the next one asks.
+    /// When work is due; `None` while a task is under way. A failed order for a handshake is repeated when the next handshake
+    /// asks for the name.
     pub(super) fn next(&self) -> Option<SystemTime> {
         if self.is_busy {
             return None;
@@ -227,7 +246,7 @@ impl Entry {
         !self.is_permitted && self.unsaved.is_none()
     }
 
-    /// Has to wait for the bound of orders.
+    /// Waits, because there are too many orders.
     pub(super) fn postpone(&mut self, until: SystemTime) {
         self.due = until;
     }
@@ -324,12 +343,12 @@ impl Entry {
         }
     }
 
-    /// Whether a missing permission ends it: it has no certificate to renew.
+    /// Whether the entry ends without permission: it has no valid certificate to serve.
     pub(super) fn ends_without_permission(&self, now: SystemTime) -> bool {
         self.wanted.permission.is_some() && !self.loaded().is_some_and(|loaded| loaded.is_valid_at(now))
     }
 
-    /// Answers all handshakes that wait for it: there is none.
+    /// Answers all handshakes that wait: there is no certificate.
     pub(super) fn refuse(self, reason: &str) -> Applied {
         let answers = self.waiters.into_iter().map(|waiter| (waiter, Err(reason.to_owned())));
         Applied { is_changed: self.current.is_some(), events: Vec::new(), answers: answers.collect() }
@@ -337,12 +356,18 @@ impl Entry {
 
     fn replace(&mut self, found: Found, now: SystemTime, earliest: SystemTime) -> Applied {
         let loaded = Arc::clone(&found.loaded);
-        self.current =
-            Some(Current { found, window: None, window_due: now, earliest, jitter: fastrand::f64() });
+        self.current = Some(Current {
+            found,
+            window: None,
+            window_due: now,
+            earliest,
+            revoked_at: None,
+            jitter: fastrand::f64(),
+        });
         (self.failures, self.last_error, self.unsaved) = (0, None, None);
         // A renewal asks again.
         self.is_permitted = self.wanted.permission.is_none();
-        // An order that was under way while a reload changed the issuers: the certificate is served until one of theirs.
+        // If a reload has changed the issuers during the order, the certificate is served until the new issuers have issued one.
         let is_theirs = self.current.as_ref().is_some_and(|current| {
             self.wanted.issuers.iter().any(|issuer| issuer.folder() == current.found.folder)
         });
@@ -353,14 +378,14 @@ impl Entry {
 
     fn fail(&mut self, failures: Vec<Failure>, unsaved: Option<Unsaved>, now: SystemTime) -> Applied {
         self.failures = self.failures.saturating_add(1);
-        // A failure that came before storing, as of the lock, leaves it.
+        // An attempt that failed before storing, as at the lock, keeps the certificate for the next attempt.
         self.unsaved = unsaved.or(self.unsaved.take());
         for (folder, error) in &failures {
             if let Some(after) = error.retry_after {
                 self.resting.push((folder.clone(), now + after.min(RETRY_AFTER_MAX)));
             }
         }
-        // Until the first issuer may be asked again.
+        // The pause of this issuer that is left.
         let rests = |issuer: &Arc<dyn Issuer>| {
             let of_it = self.resting.iter().filter(|(folder, _)| folder == issuer.folder());
             of_it.filter_map(|(_, until)| until.duration_since(now).ok()).max().unwrap_or_default()
@@ -387,6 +412,9 @@ impl Entry {
 
     fn renewal(&self) -> SystemTime {
         self.current.as_ref().map_or(self.due, |current| {
+            if let Some(revoked_at) = current.revoked_at {
+                return revoked_at;
+            }
             let loaded = &current.found.loaded;
             let ratio = self.wanted.renewal_ratio;
             renew_at(loaded.not_before, loaded.not_after, ratio, current.window, current.jitter)

@@ -1,13 +1,13 @@
 //! Keeps certificates fresh: loads what is stored, orders what is missing, renews in time.
 //!
-//! [`Keeper::set`] says which certificates are wanted, and handshakes ask for others through [`OnDemand`]. A background
-//! thread runs the orders; [`entry`] is what is known of one name and decides what is next, [`attempt`](mod@attempt) is one
-//! attempt. The state is locked only for moments; orders,
-//! publishing and events happen without the lock.
+//! [`Keeper::set`] names the certificates that are wanted, and handshakes ask for others through [`OnDemand`]. A background
+//! thread runs the orders. [`entry`] holds the state of one name and decides its next step; [`attempt`](mod@attempt) makes
+//! one attempt. The state is locked only for moments; orders, publishing and events happen without the lock.
 
 mod attempt;
 mod entry;
 mod on_demand;
+mod revoke;
 #[cfg(test)]
 mod tests;
 
@@ -42,13 +42,13 @@ pub use on_demand::{Asking, Obtaining, OnDemand, Permission};
 pub struct Wanted {
     /// A DNS name (with `*` as its first label for a wildcard), or an IP address.
     pub name: String,
-    /// Who may issue it: the first, or the next one if that fails.
+    /// The issuers, in the order in which they are asked: the next one if one fails.
     pub issuers: Vec<Arc<dyn Issuer>>,
     /// What its key signs with.
     pub key_type: KeyType,
-    /// The part of its life that is left when it is renewed: [`crate::schedule::RENEWAL_RATIO`].
+    /// The part of the certificate's lifetime that is left when it is renewed: [`crate::schedule::RENEWAL_RATIO`].
     pub renewal_ratio: f64,
-    /// What is asked before each order, where clients name the certificate.
+    /// Asked before each order, if clients choose the name.
     pub permission: Option<Arc<dyn Permission>>,
 }
 
@@ -65,6 +65,13 @@ pub enum Event {
         not_after: SystemTime,
         /// Whether it replaces another.
         is_renewal: bool,
+    },
+    /// A certificate was revoked because an operator asked for it.
+    Revoked {
+        /// Its name.
+        name: String,
+        /// The folder of its issuer.
+        issuer: String,
     },
     /// An attempt failed.
     Failed {
@@ -94,17 +101,19 @@ pub struct CertificateStatus {
     pub last_error: Option<(String, SystemTime)>,
 }
 
-/// Takes all certificates that are there, each time one changes.
+/// Receives all certificates each time one changes.
 pub type Publish = Arc<dyn Fn(Vec<Arc<Loaded>>) + Send + Sync>;
 
-/// Takes events.
+/// Receives events.
 pub type Events = Arc<dyn Fn(Event) + Send + Sync>;
 
-/// Keeps certificates fresh until it is dropped. Orders that are under way end then, and what they have shown to issuers is
+/// Obtains and renews certificates until it is dropped. Orders that are under way then end, and their challenges are
 /// removed, within [`STOP_TIME_MAX`].
 pub struct Keeper {
     shared: Arc<Shared>,
     requests: Requests,
+    /// Runs tasks on the keeper's thread.
+    runtime: tokio::runtime::Handle,
     thread: Option<JoinHandle<()>>,
     /// Disconnected when the thread ends.
     ended: Mutex<std::sync::mpsc::Receiver<()>>,
@@ -131,7 +140,7 @@ struct State {
 }
 
 impl Keeper {
-    /// Starts the background thread. It fails if the system has no thread or no descriptors left.
+    /// Starts the background thread. Fails if the system has no thread or no descriptors left.
     pub fn new(
         storage: Arc<dyn Storage>,
         clock: Clock,
@@ -149,6 +158,7 @@ impl Keeper {
             wake: Notify::new(),
         });
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let handle = runtime.handle().clone();
         let theirs = Arc::clone(&shared);
         let (requests, receiver) = Requests::new();
         let (end, ended) = channel();
@@ -159,7 +169,7 @@ impl Keeper {
             // A name that the system resolves right now would be waited for.
             runtime.shutdown_background();
         })?;
-        Ok(Self { shared, requests, thread: Some(thread), ended: Mutex::new(ended) })
+        Ok(Self { shared, requests, runtime: handle, thread: Some(thread), ended: Mutex::new(ended) })
     }
 
     /// Replaces the certificates that are wanted, at start and on reload. On return, what is stored and valid is
@@ -195,7 +205,7 @@ impl Keeper {
         self.shared.wake.notify_one();
     }
 
-    /// What is to be known of a name before [`Keeper::set`] returns.
+    /// Loads or issues the certificate of a name, as far as that needs no waiting.
     fn prepare(&self, wanted: &Wanted, now: SystemTime) -> Option<Outcome> {
         {
             let state = lock(&self.shared.state);
@@ -225,14 +235,14 @@ impl Drop for Keeper {
         self.shared.wake.notify_one();
         let ended = lock(&self.ended).recv_timeout(STOP_TIME_MAX);
         if let (Some(thread), Err(RecvTimeoutError::Disconnected)) = (self.thread.take(), ended) {
-            // A thread that panicked has said so.
+            // The panic of the thread is in the log.
             let _ = thread.join();
         }
     }
 }
 
 impl State {
-    /// Whether there is room for another name on demand, after what failed and is not waited for has been removed.
+    /// Whether another name on demand fits into the table. Removes names whose orders failed and that no handshake waits for.
     fn make_room(&mut self, now: SystemTime) -> bool {
         let count = |state: &Self| state.entries.values().filter(|entry| entry.is_on_demand).count();
         if count(self) >= ON_DEMAND_NAMES_MAX {
@@ -266,12 +276,12 @@ impl Shared {
         }
         applied.events.into_iter().for_each(|event| (self.events)(event));
         for (waiter, answer) in applied.answers {
-            // Who asked may have left.
+            // The client may be gone.
             let _ = waiter.send(answer);
         }
     }
 
-    /// Looks for the certificate that a handshake asks for: among those that are there, then in the store.
+    /// Looks for the certificate that a handshake asks for: in the table, then in the store.
     fn answer(&self, Request { mut wanted, answer }: Request) {
         let now = (self.clock)();
         wanted.name = canonical(&wanted.name);
@@ -297,7 +307,7 @@ impl Shared {
             _ => None,
         };
         if let Some(refusal) = refusal {
-            // Who asked may have left.
+            // The client may be gone.
             return drop(answer.send(Err(refusal)));
         }
         let name = wanted.name.clone();
@@ -319,7 +329,7 @@ impl Shared {
     fn finish(&self, name: &str, outcome: Outcome) {
         let now = (self.clock)();
         let mut state = lock(&self.state);
-        // Where it is not wanted any more, it is in the store.
+        // If the name is not wanted any more, the certificate is in the store only.
         let Some(entry) = state.entries.get_mut(name) else { return };
         let applied = match outcome {
             Outcome::Permission(Err(why)) if entry.ends_without_permission(now) => {
@@ -331,7 +341,7 @@ impl Shared {
         self.tell(applied);
     }
 
-    /// Takes work that is due and has room, the longest due first; and how long until there is more.
+    /// Starts the work that is due and within the bounds, the longest due first. Also returns the time until more is due.
     fn take_due(&self, running: &HashMap<Id, Running>) -> Option<(Vec<(WorkKind, Work)>, Duration)> {
         let now = (self.clock)();
         let mut state = lock(&self.state);
@@ -416,7 +426,7 @@ async fn run(shared: Arc<Shared>, mut requests: mpsc::Receiver<Request>) {
     remove_leftovers(running.into_values().flat_map(|task| task.issuers)).await;
 }
 
-/// Removes what orders have shown that are given up.
+/// Removes the challenges of orders that were cancelled.
 async fn remove_leftovers(issuers: impl Iterator<Item = Arc<dyn Issuer>>) {
     let mut known: Vec<Arc<dyn Issuer>> = Vec::new();
     for issuer in issuers {
@@ -437,7 +447,7 @@ pub(crate) fn poll_now<T>(future: impl Future<Output = T>) -> Option<T> {
     }
 }
 
-/// A thread that panicked leaves whole values behind: each is changed in one go.
+/// A lock that a panic has poisoned is used all the same: each change leaves whole values.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,6 +1,7 @@
 //! Tests of the keeper with scripted issuers and a clock that the test moves.
 
 mod on_demand;
+mod revoke;
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -11,7 +12,7 @@ use tokio::sync::Semaphore;
 use super::*;
 use crate::error::StoreError;
 use crate::file_store::FileStore;
-use crate::issuer::{CertificateOrder, IssueError, Issuing, Pem, RenewalWindow};
+use crate::issuer::{CertificateOrder, IssueError, Issuing, Pem, RenewalWindow, RevocationReason};
 use crate::loaded::tests::valid_for;
 use crate::local::LocalAuthority;
 use crate::schedule::RENEWAL_RATIO;
@@ -64,6 +65,8 @@ struct Fake {
     most_running: AtomicUsize,
     panics: AtomicBool,
     removals: AtomicUsize,
+    /// Certificates that were revoked, and why.
+    revoked: Mutex<Vec<(String, RevocationReason)>>,
 }
 
 impl Fake {
@@ -100,6 +103,16 @@ impl Issuer for Fake {
 
     fn renewal_window<'a>(&'a self, _: &'a str) -> Issuing<'a, Option<RenewalWindow>> {
         Box::pin(async { Ok(*lock(&self.window)) })
+    }
+
+    fn revoke<'a>(&'a self, chain: &'a str, reason: RevocationReason) -> Issuing<'a, ()> {
+        Box::pin(async move {
+            if let Some(error) = lock(&self.failures).pop_front() {
+                return Err(error);
+            }
+            lock(&self.revoked).push((chain.to_owned(), reason));
+            Ok(())
+        })
     }
 
     fn remove_leftovers<'a>(&'a self) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
@@ -147,6 +160,7 @@ impl World {
             most_running: AtomicUsize::new(0),
             panics: AtomicBool::new(false),
             removals: AtomicUsize::new(0),
+            revoked: Mutex::default(),
         })
     }
 
@@ -423,6 +437,39 @@ fn what_cannot_be_stored_is_stored_later_and_not_ordered_twice() {
     world.travel_to(60);
     assert_eq!(world.obtained(), ("ca".to_owned(), false));
     assert_eq!((issuer.orders(), world.published().len()), (1, 1));
+}
+
+#[test]
+fn a_full_disk_leaves_the_old_certificate_and_costs_one_order() {
+    let world = World::new();
+    let issuer = world.issuer("ca");
+    world.keeper.set(vec![wanted("a.example", &[&issuer])]);
+    world.obtained();
+    let first = lock(&world.published)[0].fingerprint;
+    let stored = || load_certificate(&*world.disk, "ca", "a.example").unwrap().unwrap().fingerprint;
+    world.disk.is_full.store(true, Ordering::SeqCst);
+    let mut now = 60 * DAY + 1;
+    for expected in [60, 120, 300] {
+        world.travel_to(now);
+        let (folder, reason, next_try_in) = world.failure();
+        assert_eq!((folder.as_str(), next_try_in), ("ca", expected));
+        assert!(
+            reason.contains("cannot write disk: ") && reason.ends_with("; free some space on this disk"),
+            "{reason}"
+        );
+        assert_eq!(world.status().last_error, Some((reason, at(START + now))));
+        assert_eq!((lock(&world.published)[0].fingerprint, stored()), (first, first));
+        assert_eq!(issuer.orders(), 2, "the issued certificate is kept in memory");
+        now += expected;
+    }
+    assert!(world.events.try_recv().is_err(), "one event for each attempt");
+    world.disk.is_full.store(false, Ordering::SeqCst);
+    world.travel_to(now);
+    assert_eq!(world.obtained(), ("ca".to_owned(), true));
+    let second = lock(&world.published)[0].fingerprint;
+    assert_ne!(second, first);
+    assert_eq!((issuer.orders(), stored()), (2, second));
+    assert_eq!(world.status().last_error, None);
 }
 
 #[test]

@@ -4,21 +4,24 @@
 
 use std::path::PathBuf;
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
+use onehop_certificates::issuer::RevocationReason;
 
 use super::Target;
 
 /// `onehop certs`
 #[derive(Debug, Args)]
 #[command(
-    about = "Show the certificates of a running onehop, or import those of Caddy",
-    override_usage = "onehop certs [OPTIONS]\n       onehop certs import FOLDER",
-    long_about = "Show the certificates of a running onehop, or import those of Caddy.\n\n\
+    about = "Show or revoke the certificates of a running onehop, or import those of Caddy",
+    override_usage = "onehop certs [OPTIONS]\n       onehop certs revoke NAME\n       onehop certs import FOLDER",
+    long_about = "Show or revoke the certificates of a running onehop, or import those of Caddy.\n\n\
         Each line is one certificate: its names, its issuer, how long it is valid and when it is renewed; of a \
         certificate from a file its path. Below, what is wrong with a certificate, and what to do.",
     after_help = "Examples:\n  \
         onehop certs                     those of the onehop of this folder, else of the only one that runs\n  \
         onehop certs --json | jq '.certificates[] | select(.reason)'\n  \
+        onehop certs revoke example.com --reason key-compromise\n  \
         onehop certs import ~/.local/share/caddy\n\n\
         Exit codes: 0 shown, whatever state they are in, 1 not running, 2 wrong usage.",
     args_conflicts_with_subcommands = true
@@ -36,7 +39,47 @@ pub(crate) struct Certs {
 /// What else `certs` does.
 #[derive(Debug, Subcommand)]
 pub(crate) enum CertsCommand {
+    Revoke(RevokeCertificate),
     Import(ImportCertificates),
+}
+
+/// `onehop certs revoke`
+#[derive(Debug, Args)]
+#[command(
+    about = "Revoke a certificate at its issuer, and obtain another one",
+    long_about = "Revoke a certificate at its issuer, and obtain another one.\n\n\
+        A running onehop asks the ACME server that has issued the certificate to revoke it. This cannot be undone, and no \
+        confirmation is asked for. onehop then orders a new certificate with a new key, and serves the revoked one until the \
+        new one is there. To have no certificate for the name any more, remove the name from the configuration afterwards \
+        and run `onehop reload`.\n\n\
+        Certificates of files are revoked at their own issuer. Those of the local authority cannot be revoked.",
+    after_help = "Examples:\n  \
+        onehop certs revoke example.com\n  \
+        onehop certs revoke '*.example.com' --reason key-compromise\n\n\
+        Exit codes: 0 revoked, 1 failed or not running, 2 wrong usage."
+)]
+pub(crate) struct RevokeCertificate {
+    /// The name of the certificate, as `onehop certs` shows it
+    #[arg(value_name = "NAME", value_parser = certificate_name)]
+    pub(crate) name: String,
+    /// Why it is revoked; the issuer publishes it
+    #[arg(long, value_name = "REASON", default_value = "unspecified",
+        value_parser = PossibleValuesParser::new(RevocationReason::ALL.map(|(name, _)| name)))]
+    pub(crate) reason: String,
+    #[command(flatten)]
+    pub(crate) target: Target,
+    /// Print the answer of the control socket as it is (docs/control-api.md)
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// A DNS name, a wildcard or an IP address; nothing else can be in the path of a request.
+fn certificate_name(text: &str) -> Result<String, String> {
+    let is_possible = |byte: u8| byte.is_ascii_alphanumeric() || b"*.-_:".contains(&byte);
+    match !text.is_empty() && text.bytes().all(is_possible) {
+        true => Ok(text.to_owned()),
+        false => Err("it is no DNS name and no IP address; `onehop certs` shows the names".to_owned()),
+    }
 }
 
 /// `onehop certs import`

@@ -28,7 +28,7 @@ pub(crate) use self::bench::{
     RunScenario, Shape,
 };
 pub(crate) use self::certificates::{
-    CertificateStore, Certs, CertsCommand, ImportCertificates, Trust, Untrust,
+    CertificateStore, Certs, CertsCommand, ImportCertificates, RevokeCertificate, Trust, Untrust,
 };
 pub(crate) use self::oci::OciArguments;
 pub(crate) use self::pack::{Inspect, InspectView, Pack};

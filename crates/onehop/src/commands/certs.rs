@@ -1,4 +1,4 @@
-//! `onehop certs`: the certificates of a running server, as a table or as JSON; and those of Caddy, imported.
+//! `onehop certs`: shows the certificates of a running server, revokes one, and imports those of Caddy.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::certificate_store;
 use super::control::ask;
-use crate::arguments::{Certs, CertsCommand, ImportCertificates};
+use crate::arguments::{Certs, CertsCommand, ImportCertificates, RevokeCertificate};
 use crate::control_client::{list, number, text};
 use crate::failure::Failure;
 use crate::table::Column::{Left, Right};
@@ -18,8 +18,10 @@ use crate::units::{counted, duration};
 const NAMES_SHOWN_MAX: usize = 3;
 
 pub(crate) fn certs(arguments: &Certs) -> Result<(), Failure> {
-    if let Some(CertsCommand::Import(arguments)) = &arguments.command {
-        return import(arguments);
+    match &arguments.command {
+        Some(CertsCommand::Import(arguments)) => return import(arguments),
+        Some(CertsCommand::Revoke(arguments)) => return revoke(arguments),
+        None => {}
     }
     let response = ask(&arguments.target, "GET", "/certificates")?;
     if arguments.json {
@@ -27,6 +29,22 @@ pub(crate) fn certs(arguments: &Certs) -> Result<(), Failure> {
     } else {
         super::standard_output::print(&page(&response.body));
     }
+    Ok(())
+}
+
+fn revoke(arguments: &RevokeCertificate) -> Result<(), Failure> {
+    let RevokeCertificate { name, reason, target, json } = arguments;
+    let response = ask(target, "POST", &format!("/certificates/{name}/revoke/{reason}"))?;
+    if *json {
+        super::standard_output::print(&format!("{}\n", response.body));
+        return Ok(());
+    }
+    let issuer = text(&response.body, "issuer");
+    super::standard_output::print(&format!(
+        "revoked the certificate for {name} at {issuer}\n\
+         a new certificate is ordered now, and the revoked one is served until it is there:\n  onehop certs\n\
+         to stop serving {name}, remove it from the configuration:\n  onehop reload\n"
+    ));
     Ok(())
 }
 

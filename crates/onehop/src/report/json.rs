@@ -70,6 +70,9 @@ fn value(event: &Event) -> Value {
             "event": "certificate_obtained", "name": name, "issuer": issuer, "not_after": rfc3339_milliseconds(*not_after),
             "is_renewal": is_renewal,
         }),
+        Event::Certificate(CertificateEvent::Revoked { name, issuer }) => {
+            json!({ "event": "certificate_revoked", "name": name, "issuer": issuer })
+        }
         Event::Certificate(CertificateEvent::Failed { name, issuer, reason, next_try_in }) => json!({
             "event": "certificate_failed", "name": name, "issuer": issuer, "reason": reason,
             "next_try_ms": milliseconds(*next_try_in),

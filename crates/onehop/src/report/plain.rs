@@ -146,6 +146,9 @@ fn certificate_line(event: &CertificateEvent) -> String {
             let lasts = not_after.duration_since(SystemTime::now()).unwrap_or_default();
             format!("  {what:<10} a certificate for {name} from {issuer}, valid for {}", duration(lasts))
         }
+        CertificateEvent::Revoked { name, issuer } => {
+            format!("  revoked    the certificate for {name} from {issuer}, as asked")
+        }
         CertificateEvent::Failed { name: _, issuer, reason, next_try_in } => {
             let next = if next_try_in.is_zero() {
                 "the next issuer is asked now".to_owned()

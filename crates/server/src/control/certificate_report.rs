@@ -60,6 +60,15 @@ pub struct CertificateReport {
     pub failed_seconds_ago: Option<u64>,
 }
 
+/// A certificate that was revoked: the response of `POST /certificates/NAME/revoke/REASON`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RevokedCertificate {
+    /// Its name, as it was asked for.
+    pub name: String,
+    /// The folder of its issuer in the store.
+    pub issuer: String,
+}
+
 /// A certificate that a site loads from files.
 #[derive(Debug, Clone)]
 pub(super) struct FileCertificate {

@@ -14,8 +14,9 @@ use onehop_acme::{
     Propagation, Rfc2136, Settings, Solvers, ZEROSSL, ZEROSSL_KEYS,
 };
 use onehop_certificates::Clock;
+use onehop_certificates::error::StoreError;
 use onehop_certificates::file_store::FileStore;
-use onehop_certificates::issuer::Issuer;
+use onehop_certificates::issuer::{Issuer, RevocationReason};
 use onehop_certificates::keeper::{Event as CertificateEvent, Keeper, Permission, Wanted};
 use onehop_certificates::loaded::Loaded;
 use onehop_certificates::local::LocalAuthority;
@@ -29,7 +30,7 @@ use onehop_tls::{Chain, ChainTable, Tickets};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 
-use super::certificate_report::{self, FileCertificate};
+use super::certificate_report::{self, FileCertificate, RevokedCertificate};
 use super::events::{Event, EventSink};
 use crate::limits::{ACME_ORDER_DEADLINE, DNS_HOOK_DEADLINE, DNS_PROPAGATION_DELAY, DNS_PROPAGATION_TIMEOUT};
 use crate::request::route::{FileChain, SiteTls};
@@ -194,6 +195,18 @@ impl Certificates {
         certificate_report::Certificates::of(kept, &files, now)
     }
 
+    /// Revokes a certificate that was obtained, and orders another one.
+    pub(super) fn revoke(&self, name: &str, reason: RevocationReason) -> Result<RevokedCertificate, String> {
+        let keeper = {
+            let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            state.kept.as_ref().map(|kept| Arc::clone(&kept.keeper))
+        };
+        let keeper =
+            keeper.ok_or("this server obtains no certificates: `onehop certs` lists those that it has")?;
+        let issuer = keeper.revoke(name, reason)?;
+        Ok(RevokedCertificate { name: name.to_owned(), issuer })
+    }
+
     fn open(&self, folder: PathBuf, ports: Ports) -> Result<Kept, String> {
         let storage: Arc<dyn Storage> =
             Arc::new(FileStore::open(&folder).map_err(|error| error.to_string())?);
@@ -353,6 +366,11 @@ impl Account {
         content.map(|bytes| String::from_utf8(bytes).map_err(|error| error.to_string())).transpose()
     }
 
+    /// Where the DNS record of an order for this certificate is noted.
+    fn record_key(&self, certificate: &str) -> Result<String, StoreError> {
+        Ok(format!("{}/records/{}.json", self.folder, safe(certificate)?))
+    }
+
     /// What `onehop certs import` has copied: Caddy names the files by what stands before the address's `@`.
     fn imported(&self) -> Result<Option<String>, String> {
         let user = self.email.as_deref().map_or("default", |email| email.split('@').next().unwrap_or(email));
@@ -375,6 +393,20 @@ impl AccountStore for Account {
     fn save(&self, credentials: &str) -> Result<(), String> {
         let key = format!("{}/{ACCOUNT}", self.folder);
         self.storage.write(&key, credentials.as_bytes()).map_err(|error| error.to_string())
+    }
+
+    fn note_record(&self, certificate: &str, record: Option<(&str, &str)>) {
+        let Ok(key) = self.record_key(certificate) else { return };
+        // On a full disk the order goes on: its certificate is worth more than this note.
+        let _ = match record {
+            Some(record) => self.storage.write(&key, serde_json::json!(record).to_string().as_bytes()),
+            None => self.storage.remove(&key),
+        };
+    }
+
+    fn noted_record(&self, certificate: &str) -> Option<(String, String)> {
+        let content = self.storage.read(&self.record_key(certificate).ok()?).ok()??;
+        serde_json::from_slice(&content).ok()
     }
 }
 

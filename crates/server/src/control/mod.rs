@@ -22,7 +22,7 @@ mod status;
 mod trees;
 mod upstreams;
 
-pub use certificate_report::{CertificateReport, CertificatesStatus};
+pub use certificate_report::{CertificateReport, CertificatesStatus, RevokedCertificate};
 pub use certificates::certificate_folder;
 pub use check::{Refusal, check};
 pub use events::{Event, EventSink};

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Instant, SystemTime};
 
 use onehop_archive::installed::Packed;
+use onehop_certificates::issuer::RevocationReason;
 use onehop_config::checked::{self, Checked, ListenAddress};
 use onehop_files::tree::CompressorProgram;
 use onehop_metrics::stats::Stats;
@@ -19,7 +20,7 @@ use onehop_supervisor::{AppEventSink, AppStatus, Restart, SuperviseOptions, Supe
 
 use super::admin::{Admin, Api};
 use super::bind::{self, Bound};
-use super::certificate_report::CertificatesStatus;
+use super::certificate_report::{CertificatesStatus, RevokedCertificate};
 use super::certificates::Certificates;
 use super::cores::{Cores, cores_allowed};
 use super::descriptors::{self, Needs};
@@ -435,6 +436,10 @@ impl Api for Inner {
 
     fn certificates(&self) -> CertificatesStatus {
         self.certificates.report(SystemTime::now()).all()
+    }
+
+    fn revoke(&self, name: &str, reason: RevocationReason) -> Result<RevokedCertificate, String> {
+        self.certificates.revoke(name, reason)
     }
 
     fn reload(&self, restart: Restart) -> Result<ReloadSummary, String> {

@@ -2,6 +2,8 @@
 
 use std::net::IpAddr;
 
+use onehop_certificates::issuer::RevocationReason;
+
 use crate::control::Restart;
 
 /// The door through which a request came.
@@ -23,6 +25,13 @@ pub(super) enum Ask {
     Status,
     /// `GET /certificates`
     Certificates,
+    /// `POST /certificates/NAME/revoke/REASON`
+    Revoke {
+        /// The name of the certificate.
+        name: String,
+        /// Why.
+        reason: RevocationReason,
+    },
     /// `POST /reload`, and `POST /restart` for new processes of every application
     Reload(Restart),
     /// `POST /stop`
@@ -75,7 +84,7 @@ pub(super) fn read(door: Door, method: &[u8], path: &[u8], host: Option<&[u8]>) 
         (Door::Control, b"/marks/load/end") => (Ask::Mark { begins: false }, "POST"),
         (_, b"/metrics") => (Ask::Metrics, "GET"),
         (_, b"/healthz") => (Ask::Health, "GET"),
-        (Door::Control, path) => match workers(path) {
+        (Door::Control, path) => match workers(path).or_else(|| revocation(path)) {
             Some(asked) => asked,
             None => return Ask::Refused(Refused::NotFound),
         },
@@ -97,6 +106,14 @@ fn workers(path: &[u8]) -> Option<(Ask, &'static str)> {
     };
     let method = if wanted.is_some() { "POST" } else { "GET" };
     (!app.is_empty()).then(|| (Ask::Workers { app: app.to_owned(), wanted }, method))
+}
+
+/// `/certificates/NAME/revoke/REASON`; names of certificates hold no slash.
+fn revocation(path: &[u8]) -> Option<(Ask, &'static str)> {
+    let rest = std::str::from_utf8(path).ok()?.strip_prefix("/certificates/")?;
+    let (name, reason) = rest.split_once("/revoke/").filter(|(name, _)| !name.is_empty())?;
+    let reason = RevocationReason::of_name(reason)?;
+    Some((Ask::Revoke { name: name.to_owned(), reason }, "POST"))
 }
 
 /// A web page of a stranger can make its own name point at this machine (DNS rebinding) and read what it
@@ -133,6 +150,10 @@ mod tests {
         Ask::Workers { app: "api".to_owned(), wanted }
     }
 
+    fn revoke(name: &str) -> Ask {
+        Ask::Revoke { name: name.to_owned(), reason: RevocationReason::Superseded }
+    }
+
     #[test]
     fn each_door_answers_its_own_paths_only() {
         for (door, method, path, expected) in [
@@ -141,6 +162,22 @@ mod tests {
             (Door::Control, "GET", "/certificates", Ask::Certificates),
             (Door::Control, "POST", "/certificates", Ask::Refused(Refused::Method("GET"))),
             (ADMIN, "GET", "/certificates", Ask::Refused(Refused::NotFound)),
+            (Door::Control, "POST", "/certificates/*.a.example/revoke/superseded", revoke("*.a.example")),
+            (Door::Control, "POST", "/certificates/::1/revoke/superseded", revoke("::1")),
+            (
+                Door::Control,
+                "GET",
+                "/certificates/a.example/revoke/superseded",
+                Ask::Refused(Refused::Method("POST")),
+            ),
+            (
+                Door::Control,
+                "POST",
+                "/certificates/a.example/revoke/boredom",
+                Ask::Refused(Refused::NotFound),
+            ),
+            (Door::Control, "POST", "/certificates//revoke/superseded", Ask::Refused(Refused::NotFound)),
+            (ADMIN, "POST", "/certificates/a.example/revoke/superseded", Ask::Refused(Refused::NotFound)),
             (Door::Control, "POST", "/reload", Ask::Reload(Restart::Changed)),
             (Door::Control, "POST", "/restart", Ask::Reload(Restart::All)),
             (Door::Control, "GET", "/reload", Ask::Refused(Refused::Method("POST"))),

@@ -206,6 +206,11 @@ async fn carry_out(asked: Ask, api: &Arc<dyn Api>) -> Reply {
             Some(certificates) => Reply::json(200, &certificates),
             None => Reply::lost(),
         },
+        Ask::Revoke { name, reason } => match call(api, move |api| api.revoke(&name, reason)).await {
+            Some(Ok(revoked)) => Reply::json(200, &revoked),
+            Some(Err(reason)) => Reply::error(422, &reason),
+            None => Reply::lost(),
+        },
         Ask::Reload(restart) => match call(api, move |api| api.reload(restart)).await {
             Some(Ok(summary)) => Reply::json(200, &summary),
             Some(Err(reason)) => Reply::error(422, &reason),

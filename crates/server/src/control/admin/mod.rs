@@ -1,7 +1,7 @@
 //! The control socket and the admin endpoint: one small JSON API over HTTP/1.1 (docs/control-api.md).
 //!
-//! Two doors. The control socket (a Unix socket, mode 0600) shows the status and the certificates, reloads, stops
-//! and changes numbers of workers; whoever may open it may do that. Both show metrics and health; the admin address (TCP) nothing else.
+//! Two doors. The control socket (a Unix socket, mode 0600) shows the status and the certificates, revokes certificates,
+//! reloads, stops and changes numbers of workers; whoever may open it may do that. Both show metrics and health; the admin address (TCP) nothing else.
 //! Runs on a thread and a runtime of its own: it must never take a core's time, and a client of it can at
 //! worst exhaust its own small bounds. What is asked is decided in `ask.rs`, bytes are moved in `connection.rs`.
 
@@ -18,9 +18,10 @@ use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
+use onehop_certificates::issuer::RevocationReason;
 use tokio::sync::{Semaphore, watch};
 
-use super::{CertificatesStatus, ReloadSummary, Restart, Status};
+use super::{CertificatesStatus, ReloadSummary, Restart, RevokedCertificate, Status};
 use crate::limits::{ADMIN_ACCEPT_PAUSE, ADMIN_CONNECTIONS_MAX, CONTROL_CONNECTIONS_MAX};
 use ask::Door;
 
@@ -33,6 +34,12 @@ pub trait Api: Send + Sync {
 
     /// Every certificate: its names, its end, when it is renewed, and what is wrong with it.
     fn certificates(&self) -> CertificatesStatus;
+
+    /// Revokes a certificate that was obtained, and orders another one. Waits for the issuer.
+    ///
+    /// # Errors
+    /// Why nothing was revoked and what to do, for a person.
+    fn revoke(&self, name: &str, reason: RevocationReason) -> Result<RevokedCertificate, String>;
 
     /// Reads the configuration anew and publishes it, with new processes for these applications.
     ///

@@ -57,6 +57,13 @@ impl Api for Remembering {
         CertificatesStatus { total: 3, failing: 1, certificates: Vec::new() }
     }
 
+    fn revoke(&self, name: &str, _: RevocationReason) -> Result<RevokedCertificate, String> {
+        match name {
+            "a.example" => Ok(RevokedCertificate { name: name.to_owned(), issuer: "ca".to_owned() }),
+            _ => Err(format!("onehop has obtained no certificate for {name}")),
+        }
+    }
+
     fn workers(&self, app: &str, wanted: Option<usize>) -> Result<AppStatus, String> {
         if app != "api" {
             return Err(format!("there is no application `{app}`"));
@@ -181,6 +188,19 @@ fn workers_are_shown_and_changed_by_the_name_of_their_application() {
         let answer = running.control(&ask(line));
         assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{line}: {answer}");
         assert!(answer.contains(part), "{line}: {answer}");
+    }
+}
+
+#[test]
+fn a_certificate_is_revoked_by_its_name() {
+    let running = Running::start(Remembering::default());
+    for (name, status, part) in [
+        ("a.example", "200", r#"{"name":"a.example","issuer":"ca"}"#),
+        ("b.example", "422", "no certificate for b.example"),
+    ] {
+        let answer = running.control(&ask(&format!("POST /certificates/{name}/revoke/superseded")));
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{name}: {answer}");
+        assert!(answer.contains(part), "{name}: {answer}");
     }
 }
 
