@@ -9,7 +9,7 @@ use onehop_message::calendar::Moment;
 use serde_json::{Value, json};
 
 use super::layer::Layer;
-use super::{ImageError, Settings, USER};
+use super::{DATA_FOLDER, ImageError, Settings, USER};
 use crate::{Digest, Index};
 
 /// Media types of the OCI image specification, media-types.md.
@@ -82,7 +82,14 @@ impl Image<'_> {
                 "User": format!("{USER}:{USER}"),
                 "Entrypoint": [program],
                 "WorkingDir": "/",
-                "Env": [format!("PATH={PATH}"), "ONEHOP_LOG=json", "ONEHOP_LOG_TO=stdout"],
+                "Env": [
+                    format!("PATH={PATH}"),
+                    "ONEHOP_LOG=json".to_owned(),
+                    "ONEHOP_LOG_TO=stdout".to_owned(),
+                    // As systemd names it: the first place where the server looks for its data directory.
+                    format!("STATE_DIRECTORY={DATA_FOLDER}"),
+                ],
+                "Volumes": { DATA_FOLDER: {} },
                 "ExposedPorts": exposed,
                 "StopSignal": "SIGTERM",
                 "Healthcheck": {

@@ -11,7 +11,7 @@ use flate2::write::GzEncoder;
 use flate2::{Compression, GzBuilder};
 use tar::{Builder, EntryType, Header};
 
-use super::USER;
+use super::{DATA_FOLDER, USER};
 use crate::digest::Hasher;
 use crate::layout::{self, EntryKind};
 use crate::{Digest, Index, Pack, PackError};
@@ -90,9 +90,12 @@ pub(super) fn program(
     file(&mut tar, "etc/group", 0o644, created, groups.len() as u64, groups.as_bytes())?;
     file(&mut tar, "etc/passwd", 0o644, created, users.len() as u64, users.as_bytes())?;
     folder(&mut tar, "tmp", 0o1777, created)?;
+    folder(&mut tar, "var", 0o755, created)?;
+    folder(&mut tar, "var/lib", 0o755, created)?;
+    data_folder(&mut tar, created)?;
     pack.seek(SeekFrom::Start(0))?;
     file(&mut tar, name, 0o555, created, length, pack.take(length))?;
-    finish(tar, "the pack, users, /tmp")
+    finish(tar, "the pack, users, /tmp, the data directory")
 }
 
 /// A file whose bytes can be read. Fewer of them are an error.
@@ -115,6 +118,14 @@ pub(super) fn file<W: Write>(
 pub(super) fn folder<W: Write>(tar: &mut Builder<W>, path: &str, mode: u32, created: u64) -> io::Result<()> {
     let mut header = header(EntryType::Directory, mode, created);
     tar.append_data(&mut header, format!("{path}/"), io::empty())
+}
+
+/// The data directory, of the image's user: an engine copies owner and mode to a new volume.
+fn data_folder<W: Write>(tar: &mut Builder<W>, created: u64) -> io::Result<()> {
+    let mut header = header(EntryType::Directory, 0o700, created);
+    header.set_uid(u64::from(USER));
+    header.set_gid(u64::from(USER));
+    tar.append_data(&mut header, format!("{}/", DATA_FOLDER.trim_start_matches('/')), io::empty())
 }
 
 fn link<W: Write>(tar: &mut Builder<W>, path: &str, to: &str, created: u64) -> io::Result<()> {

@@ -26,6 +26,9 @@ use crate::{Digest, Pack, PackError};
 /// The user in the image, and its group: `nonroot` of other images that stand on nothing.
 pub const USER: u32 = 65532;
 
+/// The data directory in the image, which is a volume: certificates and what applications write survive the container.
+pub const DATA_FOLDER: &str = "/var/lib/onehop";
+
 /// What an image is to be.
 #[derive(Debug, Clone)]
 pub struct Settings {

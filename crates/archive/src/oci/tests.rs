@@ -94,10 +94,11 @@ fn files(tar: &[u8]) -> BTreeMap<String, (u32, Vec<u8>)> {
     for entry in archive.entries().expect("a tar file") {
         let mut entry = entry.expect("an entry");
         let header = entry.header();
-        assert_eq!((header.uid().expect("a user"), header.gid().expect("a group")), (0, 0));
         assert_eq!(header.mtime().expect("a time"), 0);
         let mode = header.mode().expect("a mode");
         let path = entry.path().expect("a path").display().to_string();
+        let owner = if path == "var/lib/onehop/" { u64::from(USER) } else { 0 };
+        assert_eq!((header.uid().expect("a user"), header.gid().expect("a group")), (owner, owner), "{path}");
         let mut content = Vec::new();
         match entry.link_name().expect("readable") {
             Some(to) => content.extend_from_slice(to.as_os_str().as_encoded_bytes()),
@@ -169,6 +170,8 @@ fn an_image_says_of_itself_what_engines_need() {
     assert_eq!(config["StopSignal"], "SIGTERM");
     assert_eq!(config["Healthcheck"]["Test"][3], "--healthy");
     assert!(config["ExposedPorts"]["8080/tcp"].is_object());
+    assert_eq!(config["Volumes"], serde_json::json!({ "/var/lib/onehop": {} }));
+    assert!(config["Env"].as_array().expect("variables").contains(&"STATE_DIRECTORY=/var/lib/onehop".into()));
     assert_eq!(config["Labels"]["a"], "b");
     assert_eq!(config["Labels"]["org.opencontainers.image.title"], "myapp");
     assert!(config["Labels"]["org.opencontainers.image.created"].is_null());
@@ -198,6 +201,7 @@ fn what_would_be_unpacked_lies_at_its_place_and_belongs_to_root() {
     assert_eq!(layout::entries(&index).len() + 5, unpacked.len(), "nothing else is there");
     assert_eq!(last["myapp"], (0o555, fs::read(&path).expect("there")));
     assert_eq!(last["tmp/"].0, 0o1777);
+    assert_eq!(last["var/lib/onehop/"].0, 0o700);
     assert!(last["etc/passwd"].1.ends_with(b"nonroot:x:65532:65532:nonroot:/tmp:/sbin/nologin\n"));
 }
 
