@@ -10,7 +10,9 @@ use crate::clients::Clients;
 use crate::ground::Options;
 use crate::programs::Tests;
 use crate::steps::{Skip, Steps, command, quiet};
-use crate::{Outcome, bench, claims, clients, dist, fuzz, ground, http2, install, programs, tidy};
+use crate::{
+    Outcome, bench, caddy_fixtures, claims, clients, dist, fuzz, ground, http2, install, programs, tidy,
+};
 
 /// While programming: under three minutes after a small change.
 const CHECK: &[&str] = &["format", "clippy", "tidy", "claims", "quick-tests"];
@@ -25,6 +27,7 @@ const CI: &[&str] = &[
     "compile",
     "foreign-tests",
     "acme",
+    "caddy-fixtures",
     "worker-library",
     "build",
     "http2",
@@ -149,6 +152,7 @@ fn step(name: &str, built: bool, beside: &mut Beside) -> Outcome {
         "tests" => beside.fetched().and_then(|()| programs::run(Tests::All)),
         "foreign-tests" => programs::run(Tests::Foreign),
         "acme" => programs::acme(),
+        "caddy-fixtures" => caddy_fixtures::compare(),
         "worker-library" => clients::worker_library(),
         "build" => build(),
         "end-to-end" => {

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::steps::{Skip, command, quiet};
+use crate::steps::{Skip, command, quiet, whole_output};
 use crate::{Outcome, ground};
 
 /// Version of Caddy that answers are compared with.
@@ -91,6 +91,20 @@ pub(crate) fn caddy() -> Outcome<PathBuf> {
     let module = format!("github.com/caddyserver/caddy/v2/cmd/caddy@{CADDY_VERSION}");
     quiet(command(go, &["install", "-trimpath", "-ldflags=-s -w", &module]).env("GOBIN", tools()?))?;
     Ok(path)
+}
+
+/// The source of Caddy, as its module has it.
+pub(crate) fn caddy_source() -> Outcome<PathBuf> {
+    let Some(go) = go() else {
+        return Err(
+            Skip("Caddy's module is fetched with Go 1.25 or later, which is not here".to_owned()).into()
+        );
+    };
+    let module = format!("github.com/caddyserver/caddy/v2@{CADDY_VERSION}");
+    let fetched: serde_json::Value =
+        serde_json::from_str(&whole_output(&mut command(go, &["mod", "download", "-json", &module]))?)?;
+    let folder = fetched["Dir"].as_str().ok_or_else(|| format!("Go does not say where {module} is"))?;
+    Ok(PathBuf::from(folder))
 }
 
 /// The folder with Pebble, the test server of Let's Encrypt, and the DNS server that it asks, built from their module.

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod caddy_fixtures;
 mod check;
 mod claims;
 mod clients;
@@ -16,6 +17,7 @@ mod install;
 mod programs;
 mod steps;
 mod suites;
+mod testssl;
 mod tidy;
 
 use std::process::ExitCode;
@@ -60,7 +62,7 @@ Commands:
                   Fastify. Takes --smoke, and
                   --against FILE     another onehop; the difference to it is shown
   bench distance  Searches at a server 91 ms away in each direction, with and without a proxy nearby,
-                  at first and after ten idle minutes. Makes network namespaces (as root, or below
+                  at first and after ten idle minutes; and clients at that distance from onehop. Makes network namespaces (as root, or below
                   `unshare -r -n`). Takes --smoke, --arms A,B, --cases A,B, --list, and
                   --searches N       searches in a row (default 20)
                   --idle SECONDS     length of the idle time (default 600)

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use crate::ground::Options;
 use crate::steps::{Skip, command};
-use crate::{Outcome, clients, fuzz, ground, install, programs};
+use crate::{Outcome, caddy_fixtures, clients, fuzz, ground, install, programs, testssl};
 
 const SUITES: &[&str] = &[
     "end-to-end",
@@ -16,8 +16,10 @@ const SUITES: &[&str] = &[
     "fuzz",
     "advisories",
     "acme",
+    "caddy-fixtures",
     "httplint",
     "slowhttptest",
+    "testssl",
     "bench-tree",
 ];
 
@@ -30,8 +32,12 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
     let smoke = options.flag("--smoke");
     let names = options.names("--only", SUITES, SUITES)?;
     options.finish()?;
-    let build = ["build", "--release", "--locked", "--package", "onehop"];
-    crate::steps::quiet(&mut command("cargo", &build))?;
+    // A program that the environment names is there already, and Caddy's fixtures need none.
+    let is_named = std::env::var_os("ONEHOP_PROGRAM").is_some();
+    if !is_named && names.iter().any(|name| name != "caddy-fixtures") {
+        let build = ["build", "--release", "--locked", "--package", "onehop"];
+        crate::steps::quiet(&mut command("cargo", &build))?;
+    }
 
     let mut record = format!("date: {}\nmachine: {:#}\n", ground::date(), ground::machine());
     let mut failed = 0;
@@ -45,8 +51,11 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
             "fuzz" => fuzz::run(if smoke { 5 } else { FUZZ_SECONDS }),
             "advisories" => advisories(),
             "acme" => programs::acme(),
+            "caddy-fixtures" if smoke => caddy_fixtures::compare(),
+            "caddy-fixtures" => caddy_fixtures::record(),
             "httplint" => httplint(),
             "node" => node_suites(smoke),
+            "testssl" => testssl::run(!smoke),
             "slowhttptest" => crate::bench::run("slow", if smoke { &["--smoke"] } else { &[] }),
             _ => crate::bench::run("tree", if smoke { &["--smoke"] } else { &[] }),
         };
