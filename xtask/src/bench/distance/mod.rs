@@ -1,9 +1,11 @@
 //! `cargo xtask bench distance`: searches at a server that is 91 ms away in each direction, by way of a proxy that is not.
 //!
 //! `plan.rs` says who is asked what, `world.rs` starts one arm between two network namespaces, `searches.rs` asks and
-//! counts round trips in the packets that passed, `figures.rs` prints, keeps and judges. All arms of a case run at the same
+//! counts round trips in the packets that passed, `figures.rs` prints, keeps and judges. `clients.rs` is a case of its own:
+//! clients that are far away from onehop. All arms of a case run at the same
 //! time: they wait, they do not work. Every world is kept until its idle time is over and it is asked once more.
 
+mod clients;
 mod figures;
 mod plan;
 mod searches;
@@ -37,6 +39,8 @@ struct Wanted {
     smoke: bool,
     arms: Vec<Arm>,
     cases: Vec<Case>,
+    /// Whether clients far away are measured, too.
+    clients: bool,
     plan: Plan,
 }
 
@@ -56,6 +60,12 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
     let mut rows = Vec::new();
     let mut idle = Vec::new();
     let mut tables = String::new();
+    let far_clients = if wanted.clients { clients::rows(&shared, &wanted.plan)? } else { Vec::new() };
+    if wanted.clients {
+        let table = clients::table(&far_clients);
+        print!("\n{table}");
+        tables.push_str(&table);
+    }
     for case in &wanted.cases {
         let begun = rows.len();
         let worlds = first_rows(&wanted, &shared, *case, &mut rows);
@@ -63,8 +73,9 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
         tell(&mut tables, &rows[begun..]);
         idle.push(Idle { since: Instant::now(), worlds });
     }
-    let seconds = wanted.plan.idle.as_secs();
-    println!("\nnow idle for {seconds} s, each case for itself");
+    if !idle.is_empty() {
+        println!("\nnow idle for {} s, each case for itself", wanted.plan.idle.as_secs());
+    }
     for Idle { since, worlds } in idle {
         wait_until(since + wanted.plan.idle)?;
         let begun = rows.len();
@@ -77,7 +88,7 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
         interrupt::check()?;
         tell(&mut tables, &rows[begun..]);
     }
-    keep(&wanted, &shared, &rows, tables)
+    keep(&wanted, &shared, &rows, &far_clients, tables)
 }
 
 /// Prints the table of some rows of one case, and keeps it for the record.
@@ -91,7 +102,7 @@ fn tell(tables: &mut String, rows: &[Measured]) {
 fn wanted(words: &[&str]) -> Outcome<Option<Wanted>> {
     let mut options = Options::new(words);
     let arms: Vec<&str> = ARMS.iter().map(|arm| arm.name()).collect();
-    let cases: Vec<&str> = CASES.iter().map(|case| case.name).collect();
+    let cases: Vec<&str> = CASES.iter().map(|case| case.name).chain([clients::CASE]).collect();
     if options.flag("--list") {
         println!("arms:  {}\ncases: {}", arms.join(" "), cases.join(" "));
         options.finish()?;
@@ -113,6 +124,7 @@ fn wanted(words: &[&str]) -> Outcome<Option<Wanted>> {
     Ok(Some(Wanted {
         smoke,
         arms: ARMS.iter().copied().filter(|arm| arm_names.iter().any(|name| name == arm.name())).collect(),
+        clients: case_names.iter().any(|name| name == clients::CASE),
         cases: CASES.iter().copied().filter(|case| case_names.iter().any(|name| name == case.name)).collect(),
         plan,
     }))
@@ -181,9 +193,16 @@ fn wait_until(moment: Instant) -> Outcome {
 }
 
 /// Prints the bounds and writes everything to its place.
-fn keep(wanted: &Wanted, shared: &Shared, rows: &[Measured], mut tables: String) -> Outcome {
+fn keep(
+    wanted: &Wanted,
+    shared: &Shared,
+    rows: &[Measured],
+    far_clients: &[clients::Row],
+    mut tables: String,
+) -> Outcome {
     let plan = &wanted.plan;
-    let verdicts = figures::verdicts(rows, plan);
+    let mut verdicts = figures::verdicts(rows, plan);
+    verdicts.extend(clients::verdicts(far_clients));
     println!();
     for verdict in &verdicts {
         let line = format!("{:<6} {}", if verdict.is_met { "met" } else { "MISSED" }, verdict.text);
@@ -221,6 +240,7 @@ fn keep(wanted: &Wanted, shared: &Shared, rows: &[Measured], mut tables: String)
             .map(|verdict| json!({ "text": verdict.text, "is_met": verdict.is_met }))
             .collect::<Vec<_>>(),
         "rows": rows.iter().map(Measured::json).collect::<Vec<_>>(),
+        "clients": far_clients.iter().map(clients::Row::json).collect::<Vec<_>>(),
     });
     let path = write_result(&name, wanted.smoke, &value)?;
     std::fs::write(path.with_extension("txt"), without_places(&tables))?;

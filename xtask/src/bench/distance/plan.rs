@@ -60,7 +60,7 @@ pub(super) const CASES: &[Case] = &[
 ];
 
 /// Cases of a run that is only to show that it works.
-pub(super) const SMOKE_CASES: &[&str] = &["1k-plain", "1k-tls"];
+pub(super) const SMOKE_CASES: &[&str] = &["1k-plain", "1k-tls", super::clients::CASE];
 
 /// Options of a run.
 #[derive(Debug, Clone)]

@@ -218,7 +218,7 @@ fn nginx_line(shared: &Shared, work: &Path, file: &Path) -> Vec<String> {
 
 /// Starts a server in a place and waits until it listens there. It is not asked anything: the first search must be
 /// the first request.
-fn start(
+pub(super) fn start(
     words: &[String],
     environment: &[(String, String)],
     place: &Place,
@@ -243,7 +243,7 @@ fn start(
 }
 
 /// Runs something in a place. Errors change threads as text.
-fn inside<T: Send>(place: &Place, work: impl FnOnce() -> Outcome<T> + Send) -> Outcome<T> {
+pub(super) fn inside<T: Send>(place: &Place, work: impl FnOnce() -> Outcome<T> + Send) -> Outcome<T> {
     Ok(place.run(|| work().map_err(|error| error.to_string()))??)
 }
 
@@ -255,6 +255,6 @@ fn near() -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, PORT))
 }
 
-fn far() -> SocketAddr {
+pub(super) fn far() -> SocketAddr {
     SocketAddr::from((Between::default().far, PORT))
 }
