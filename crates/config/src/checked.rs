@@ -49,9 +49,9 @@ pub struct Global {
     pub connections_per_address: Option<u32>,
     /// `servers { protocols }`: which versions of HTTP are spoken.
     pub protocols: Protocols,
-    /// `servers { trusted_proxies }`: who stands in front of every site.
+    /// `servers { trusted_proxies }`: trusted proxies of every site.
     pub trusted_proxies: Vec<Network>,
-    /// `servers { listener_wrappers { proxy_protocol } }`: who may say whose a connection is.
+    /// `servers { listener_wrappers { proxy_protocol } }`: which peers may send a client's address.
     pub proxy_protocol: Option<ProxyProtocol>,
     /// How many requests of all sites may be in flight.
     pub limit: Option<Arc<Limit>>,
@@ -292,11 +292,11 @@ pub enum Step {
         /// Inside.
         routes: Vec<Route>,
     },
-    /// `limit`: a bound that the request has to pass before somebody answers it who waits for others.
+    /// `limit`: a concurrency limit that the request passes before an application or upstream answers it.
     Limit(Arc<Limit>),
     /// `limit priority`: what the request is to the bounds that it passes; the last one counts.
     Priority(Priority),
-    /// One zone of a `rate_limit`: refuses whoever asks too often; others go on.
+    /// One zone of a `rate_limit`: refuses requests above the rate.
     RateLimit(Arc<RateLimit>),
     /// `respond`
     Respond {

@@ -64,7 +64,7 @@ pub fn load(main: &Path, kind: FileKind, source: &dyn Source) -> Result<Loaded, 
     load_with(main, kind, source, &Overrides::default())
 }
 
-/// The same with what whoever runs it changes of it; the changed configuration is checked as a whole.
+/// The same with the changes of an override file, the environment and flags; the changed configuration is checked as a whole.
 ///
 /// # Errors
 ///

@@ -26,7 +26,7 @@ const POLICIES: [(&str, HeaderPolicy); 5] = [
 #[derive(Default)]
 pub(super) struct Wrappers {
     header: Option<(ProxyProtocol, Token)>,
-    /// `tls` stands before the header.
+    /// `tls` is listed before `proxy_protocol`.
     is_after_tls: bool,
     has_tls: bool,
 }

@@ -1,7 +1,7 @@
 //! `servers` of the global block: what holds for every listener.
 //!
-//! Of what Caddy has there, onehop knows who stands in front, and by what its word comes. Where onehop always does what an option asks for, the
-//! option is taken without a word.
+//! The trusted proxies, the listener wrappers and the protocols work. An option that asks for what onehop always does is accepted
+//! and changes nothing; the others are "not yet" errors.
 
 use super::Context;
 use super::listener_wrappers::listener_wrappers;
@@ -14,7 +14,7 @@ use crate::problem::Problem;
 use crate::syntax::Directive;
 
 const TRUSTED_USAGE: &str = "trusted_proxies static private_ranges | <address or network>…";
-/// Whose value says who the client is: the only one that is read.
+/// The only field that onehop reads a client's address from.
 const CLIENT_FIELD: &str = "X-Forwarded-For";
 
 /// Caddy's options. Whether one beside them is `trusted_proxies` decides about others.
@@ -76,7 +76,7 @@ fn trusted_sockets(
     let message =
         "`trusted_proxies_unix` without `trusted_proxies` is a form of Caddy that onehop does not have yet";
     Err(Problem::error("not-yet", &line.name.place, message)
-        .help("where `trusted_proxies` names somebody, who comes through a Unix socket is trusted too"))
+        .help("once `trusted_proxies` names a network, peers on Unix sockets are trusted as well"))
 }
 
 fn trusted_proxies(cx: &mut Context<'_>, line: &Directive) -> Result<(), Box<Problem>> {

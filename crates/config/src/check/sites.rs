@@ -80,7 +80,7 @@ fn site(
     }
     let SiteSettings { logs, errors, binds, tls } = settings;
     let site = Site { label: String::new(), hosts: Vec::new(), routes, errors, logs, tls: None };
-    // Whoever says where it is reached says all of it.
+    // Addresses from the command line or the environment replace those of the file, `bind` included.
     let binds = if moved.is_some() { &[][..] } else { &binds };
     listeners.add(cx, global, &addresses, binds, (&site, &tls));
 }
@@ -90,7 +90,7 @@ fn errors_need_root(routes: &[Route], errors: &[ErrorRoutes]) -> bool {
     !has_root(routes) && errors.iter().any(|errors| needs_root(&errors.routes))
 }
 
-/// Whether somebody is called who tells how late it is.
+/// Whether a route calls a worker that reports its lag.
 fn has_workers(routes: &[Route]) -> bool {
     routes.iter().any(|route| match &route.step {
         Step::App(app) => matches!(app.run, AppRun::Handler { .. }),

@@ -29,7 +29,7 @@ pub(crate) fn fixed(reading: Reading<'_>, token: &Token, what: &str) -> Result<S
     }
 }
 
-/// Reads a text that stands at a place.
+/// Reads a text with placeholders; errors point at `place`.
 pub(crate) fn read(reading: Reading<'_>, text: &str, place: &Location) -> Result<Template, Box<Problem>> {
     let template = read_all(reading, text, place)?;
     let is_of_upstream = |part: &Part| {

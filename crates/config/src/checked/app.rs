@@ -60,7 +60,7 @@ pub struct App {
     pub port: Option<NonZeroU16>,
     /// Which requests go to the same process; `None`: any may go to any.
     pub sticky: Option<Sticky>,
-    /// Who stands in front and may say who the client is; empty: nobody.
+    /// Trusted proxies, which name the client in `X-Forwarded-For`; may be empty.
     pub trusted_proxies: Vec<Network>,
     /// `data`: its own folder in the server's data directory; `None` where it has none.
     pub data: Option<AppData>,

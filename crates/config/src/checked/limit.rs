@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::{Network, Template};
 
-/// One `limit`: how many requests may be with those who answer at a time, and what becomes of the others.
+/// One `limit`: maximum concurrent requests, and how requests above it are treated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limit {
     /// What it is called in metrics and logs: `server`, a site's label and the matchers around it as written, or `app` and
@@ -52,7 +52,7 @@ pub enum Priority {
     High,
 }
 
-/// One zone of a `rate_limit`: how often the same somebody may ask.
+/// One zone of a `rate_limit`: requests per client or other key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RateLimit {
     /// Its name; equal names with equal settings share their counts over routes and reloads, and different settings
@@ -68,7 +68,7 @@ pub struct RateLimit {
     pub burst: u32,
     /// Keys that are remembered.
     pub keys_max: u32,
-    /// Who stands in front and may say who the client is, as of `reverse_proxy`; those of the global block.
+    /// Trusted proxies of the global block, which name the client in `X-Forwarded-For`.
     pub trusted_proxies: Vec<Network>,
     /// Answers to requests that are let in tell how many more may come, too; refusals always do.
     pub announce: bool,

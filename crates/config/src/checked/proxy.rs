@@ -43,9 +43,9 @@ pub struct Proxy {
     /// How long tunnels stay open after a reload has taken their route away; `None`: as long as they like. (Caddy
     /// closes them at once where nothing is said.)
     pub stream_close_delay: Option<Duration>,
-    /// What becomes of a request's fields whose names other servers take for those of others.
+    /// How request fields are treated whose names other servers confuse with those of other fields.
     pub ambiguous_headers: AmbiguousHeaders,
-    /// Who stands in front and may say who the client is: those of the directive, then those of the global `servers`
+    /// Trusted proxies, which name the client in `X-Forwarded-For`: those of the directive, then those of the global `servers`
     /// block, as Caddy adds them up.
     pub trusted_proxies: Vec<Network>,
 }

@@ -1,24 +1,24 @@
-//! `listener_wrappers { proxy_protocol }`: who may say, before the first byte of a connection, whose it is.
+//! `listener_wrappers { proxy_protocol }`: which peers may send the client's address ahead of the connection's first byte.
 
 use std::net::IpAddr;
 use std::time::Duration;
 
 use super::Network;
 
-/// Whose header of the PROXY protocol counts.
+/// How headers of the PROXY protocol are treated, by the peer that sends them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProxyProtocol {
     /// How long a connection waits for its header.
     pub timeout: Duration,
-    /// Peers that are believed.
+    /// Peers whose headers are believed.
     pub allow: Vec<Network>,
     /// Peers that may send no header, whatever `allow` says.
     pub deny: Vec<Network>,
-    /// What holds for all others.
+    /// The policy for all other peers.
     pub fallback: HeaderPolicy,
 }
 
-/// What becomes of a peer's header.
+/// How a peer's header is treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HeaderPolicy {
     /// It is read and not believed.
@@ -34,8 +34,8 @@ pub enum HeaderPolicy {
 }
 
 impl ProxyProtocol {
-    /// What holds for a peer; one of a Unix socket is let in by its mode and believed. The address is canonical: an IPv4 one is
-    /// not written as IPv6.
+    /// The policy for a peer. A peer on a Unix socket is always believed: the socket's mode decides which peers connect. `peer` is
+    /// canonical, never an IPv4 address mapped into IPv6.
     pub fn policy(&self, peer: Option<IpAddr>) -> HeaderPolicy {
         let Some(peer) = peer else { return HeaderPolicy::Use };
         let is_among = |networks: &[Network]| networks.iter().any(|network| network.contains(peer));
@@ -50,7 +50,7 @@ impl ProxyProtocol {
 }
 
 impl HeaderPolicy {
-    /// Whether a header says whose connection it is.
+    /// Whether the address in a header replaces that of the peer.
     pub fn believes(self) -> bool {
         matches!(self, Self::Use | Self::Require)
     }

@@ -1,4 +1,4 @@
-//! `limit`: how many requests may be with those who answer at a time, and what becomes of the others. A directive of
+//! `limit`: maximum concurrent requests, and how requests above it are treated. A directive of
 //! onehop's own, an option of `app`, and one of the global block.
 //!
 //! Owns what such a line means wherever it stands; `options` reads it, and finds what contradicts itself. What is done with it
@@ -147,7 +147,7 @@ pub(super) fn must_stand_once(cx: &mut Context<'_>, lines: &[Directive]) {
     }
 }
 
-/// Whether the places that ask for `lag` have somebody whose lag is known.
+/// Warns of each `lag` where no worker reports its lag.
 pub(crate) fn warn_of_lag(cx: &mut Context<'_>, places: Vec<Location>, has_workers: bool) {
     for place in places.into_iter().filter(|_| !has_workers) {
         let message = "`lag` has no effect: no `app` here runs a file, and nobody else tells how late it is";

@@ -1,4 +1,4 @@
-//! `rate_limit`: how often the same somebody may ask.
+//! `rate_limit`: requests per client or other key.
 //!
 //! Two forms: one line of onehop's own, and a block of zones as the plugin mholt/caddy-ratelimit has it. Each zone is a step
 //! of its own. `draft` reads what either says of one, and finds what no zone can be. Who asked how often is the server's part.

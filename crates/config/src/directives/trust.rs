@@ -1,4 +1,4 @@
-//! `trusted_proxies`: who stands in front and may say who the client is.
+//! `trusted_proxies`: proxies in front whose `X-Forwarded-For` names the client.
 //!
 //! Knows how networks are written. What is believed, and when, is the server's part.
 
@@ -29,7 +29,7 @@ pub(super) fn trusted_proxies(
     of_networks(cx, option, &option.args, &format!("trusted_proxies {NETWORKS}"))
 }
 
-/// Who stands in front of every site, behind those of a directive.
+/// Adds the trusted proxies of the global block to those of a directive.
 pub(super) fn add_global(cx: &Context<'_>, networks: &mut Vec<Network>) {
     let new: Vec<Network> =
         cx.trusted_proxies.iter().filter(|one| !networks.contains(one)).copied().collect();

@@ -1,7 +1,7 @@
 //! Where sites are reached instead of where the configuration says.
 //!
-//! A place (`:8080`, `127.0.0.1:8080`, `unix//run/app.sock`) answers any host: whoever says only where to listen cannot
-//! know by which name it is reached. A URL (`http://app.example.com`) says the host, too; of this machine itself
+//! A place (`:8080`, `127.0.0.1:8080`, `unix//run/app.sock`) answers any host: it does not say by which name the site is
+//! reached. A URL (`http://app.example.com`) says the host, too; of this machine itself
 //! (`http://localhost:8080`) also the interface. Several sites in one place keep their hosts, by which they are told
 //! apart.
 

@@ -1,4 +1,4 @@
-//! What whoever runs a configuration changes of it: an override file, words of the environment, flags.
+//! Changes to a configuration where it runs: an override file, environment variables, flags.
 //!
 //! Changes act on lines, before anything is checked: the ordinary checks judge the result, and an error points to
 //! where the word was written. Each source of changes is a layer; a later one replaces what an earlier one said.
