@@ -89,6 +89,11 @@ pub trait Issuer: Send + Sync {
     /// The issuer's folder in the store, as Caddy calls it: `local`, `acme-v02.api.letsencrypt.org-directory`.
     fn folder(&self) -> &str;
 
+    /// Whether an order waits for answers of others. Without a network it is carried out at once.
+    fn needs_network(&self) -> bool {
+        true
+    }
+
     /// Obtains a certificate. Verifies that it is for the name and the key before it returns it.
     fn issue<'a>(&'a self, order: &'a CertificateOrder) -> Issuing<'a, Pem>;
 

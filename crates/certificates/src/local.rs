@@ -1,10 +1,12 @@
 //! The local authority, for names that no public authority certifies: `localhost`, IP addresses, `tls internal`.
 //!
 //! As Caddy's, it has a root that users may trust, and an intermediate that signs. Both are kept in the store under
-//! `pki/authorities/local`. Processes that start together agree on one root: it is made under a lock, after the store
+//! `pki/authorities/local`; a configuration may name other authorities, and root and intermediate of others in files.
+//! Processes that start together agree on one root: it is made under a lock, after the store
 //! was read again.
 
 use std::net::IpAddr;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -17,6 +19,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use crate::Clock;
+use crate::bounded_file::read_bounded;
 use crate::error::StoreError;
 use crate::issuer::{CertificateOrder, IssueError, Issuer, Issuing, KeyType, Pem};
 use crate::loaded::Loaded;
@@ -38,17 +41,73 @@ const LEAF_LIFE: Duration = Duration::from_secs(12 * 60 * 60);
 /// Certificates begin in the past, for clients whose clocks are slow.
 const BACKDATED: Duration = Duration::from_secs(60 * 60);
 
+/// Which authority it is, and how it issues.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuthoritySettings {
+    /// Its folder below `pki/authorities` and `certificates` in the store.
+    pub id: String,
+    /// The beginning of its certificates' common names.
+    pub name: String,
+    /// The root's common name; made of `name` and the year where there is none.
+    pub root_name: Option<String>,
+    /// The intermediate's common name; made of `name` where there is none.
+    pub intermediate_name: Option<String>,
+    /// How long an intermediate is valid.
+    pub intermediate_life: Duration,
+    /// How long a certificate is valid; it ends with its issuer at the latest.
+    pub leaf_life: Duration,
+    /// The root itself signs certificates.
+    pub signs_with_root: bool,
+    /// A root that somebody else has made.
+    pub root: Option<AuthorityFiles>,
+    /// An intermediate that somebody else has made; its key is needed.
+    pub intermediate: Option<AuthorityFiles>,
+}
+
+/// A certificate of an authority in files (PEM).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuthorityFiles {
+    /// The certificate.
+    pub certificate: PathBuf,
+    /// Its key. A root needs none where an intermediate signs that has one.
+    pub key: Option<PathBuf>,
+}
+
+impl Default for AuthoritySettings {
+    fn default() -> Self {
+        Self {
+            id: FOLDER.to_owned(),
+            name: "Onehop Local Authority".to_owned(),
+            root_name: None,
+            intermediate_name: None,
+            intermediate_life: INTERMEDIATE_LIFE,
+            leaf_life: LEAF_LIFE,
+            signs_with_root: false,
+            root: None,
+            intermediate: None,
+        }
+    }
+}
+
 /// An authority in the store that issues certificates without a network.
 pub struct LocalAuthority {
+    settings: AuthoritySettings,
     storage: Arc<dyn Storage>,
     clock: Clock,
     authority: Mutex<Option<Authority>>,
 }
 
-/// What signs.
+/// The root, and what signs: an intermediate, or the root itself.
 struct Authority {
     root_pem: String,
-    intermediate: Held,
+    signer: Held,
+}
+
+/// The root's certificate, and its key where that is known.
+struct Root {
+    certificate: CertificateDer<'static>,
+    pem: String,
+    held: Option<Held>,
 }
 
 /// A certificate of an authority with its key.
@@ -63,7 +122,7 @@ enum Problem {
     Store(#[from] StoreError),
     #[error("the local authority cannot make a certificate: {0}")]
     Make(#[from] rcgen::Error),
-    #[error("the certificate of the local authority that was just made cannot be read: {0}")]
+    #[error("a certificate of the local authority cannot be used: {0}")]
     Read(String),
 }
 
@@ -74,9 +133,14 @@ impl From<Problem> for IssueError {
 }
 
 impl LocalAuthority {
-    /// The authority in this store. It is made when it is first used.
+    /// The usual authority in this store. It is made when it is first used.
     pub fn new(storage: Arc<dyn Storage>, clock: Clock) -> Self {
-        Self { storage, clock, authority: Mutex::new(None) }
+        Self::with_settings(AuthoritySettings::default(), storage, clock)
+    }
+
+    /// An authority in this store. What of it is not in files is made when it is first used.
+    pub fn with_settings(settings: AuthoritySettings, storage: Arc<dyn Storage>, clock: Clock) -> Self {
+        Self { settings, storage, clock, authority: Mutex::new(None) }
     }
 
     /// The root certificate (PEM), for clients that are to trust it.
@@ -84,43 +148,77 @@ impl LocalAuthority {
         self.with_authority(|authority, _| Ok(authority.root_pem.clone())).map_err(IssueError::from)
     }
 
-    /// Calls `use_it` with an authority whose intermediate has enough of its life left.
+    /// Calls `use_it` with an authority whose signer has enough of its life left.
     fn with_authority<T>(
         &self,
         use_it: impl FnOnce(&Authority, SystemTime) -> Result<T, Problem>,
     ) -> Result<T, Problem> {
         let now = (self.clock)();
         let mut known = self.authority.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(authority) =
-            known.as_ref().filter(|authority| is_fresh(&authority.intermediate.loaded, now))
-        {
+        if let Some(authority) = known.as_ref().filter(|authority| is_fresh(&authority.signer.loaded, now)) {
             return use_it(authority, now);
         }
         use_it(known.insert(self.load_or_make(now)?), now)
     }
 
     fn load_or_make(&self, now: SystemTime) -> Result<Authority, Problem> {
-        let _lock = lock_briefly(&*self.storage, "pki_local")?;
-        let root = match self.load(ROOT)?.filter(|root| root.loaded.is_valid_at(now)) {
+        let _lock = lock_briefly(&*self.storage, &format!("pki_{}", self.settings.id))?;
+        let Root { certificate, pem: root_pem, held } = match &self.settings.root {
+            Some(files) => root_of_files(files, now)?,
+            None => self.own_root(now)?,
+        };
+        let signer = match (&self.settings.intermediate, held) {
+            (_, Some(root)) if self.settings.signs_with_root => root,
+            (Some(files), _) => {
+                let intermediate = held_of_files(files, now)?;
+                if !is_signed_by(&intermediate.loaded, &certificate) {
+                    return Err(Problem::Read(format!(
+                        "the intermediate {} is not signed by the root of the authority `{}`",
+                        files.certificate.display(),
+                        self.settings.id
+                    )));
+                }
+                intermediate
+            }
+            (None, Some(root)) => self.own_intermediate(&root, now)?,
+            (None, None) => return Err(no_key(self.settings.root.as_ref())),
+        };
+        Ok(Authority { root_pem, signer })
+    }
+
+    fn own_root(&self, now: SystemTime) -> Result<Root, Problem> {
+        let keys = self.keys("root");
+        let held = match self.load(&keys)?.filter(|root| root.loaded.is_valid_at(now)) {
             Some(root) => root,
             None => {
-                self.must_not_be_trusted(now)?;
-                self.save(ROOT, &make_root(now)?)?
+                self.must_not_be_trusted(&keys, now)?;
+                self.save(&keys, &make_root(&self.settings, now)?)?
             }
         };
-        let usable = self.load(INTERMEDIATE)?.filter(|intermediate| {
-            is_fresh(&intermediate.loaded, now) && is_signed_by(&intermediate.loaded, &root.loaded)
+        root_of(held)
+    }
+
+    fn own_intermediate(&self, root: &Held, now: SystemTime) -> Result<Held, Problem> {
+        let keys = self.keys("intermediate");
+        let root_certificate = first_certificate(&root.loaded)?;
+        let usable = self.load(&keys)?.filter(|intermediate| {
+            is_fresh(&intermediate.loaded, now) && is_signed_by(&intermediate.loaded, &root_certificate)
         });
-        let intermediate = match usable {
-            Some(intermediate) => intermediate,
-            None => self.save(INTERMEDIATE, &make_intermediate(&root, now)?)?,
-        };
-        Ok(Authority { root_pem: root.loaded.chain_pem().to_owned(), intermediate })
+        match usable {
+            Some(intermediate) => Ok(intermediate),
+            None => self.save(&keys, &make_intermediate(&self.settings, root, now)?),
+        }
+    }
+
+    /// Keys of the store of a certificate and its key.
+    fn keys(&self, name: &str) -> (String, String) {
+        let folder = format!("pki/authorities/{}", self.settings.id);
+        (format!("{folder}/{name}.crt"), format!("{folder}/{name}.key"))
     }
 
     /// Refuses to replace a root that is still valid and whose key is missing or wrong: clients trust this root.
-    fn must_not_be_trusted(&self, now: SystemTime) -> Result<(), Problem> {
-        let Some(content) = self.storage.read(ROOT.0)? else { return Ok(()) };
+    fn must_not_be_trusted(&self, keys: &(String, String), now: SystemTime) -> Result<(), Problem> {
+        let Some(content) = self.storage.read(&keys.0)? else { return Ok(()) };
         let Ok(certificate) = CertificateDer::from_pem_slice(&content) else { return Ok(()) };
         let Ok((_, parsed)) = X509Certificate::from_der(&certificate) else { return Ok(()) };
         let ends = u64::try_from(parsed.validity().not_after.timestamp()).unwrap_or_default();
@@ -130,48 +228,93 @@ impl LocalAuthority {
         Err(Problem::Read(format!(
             "the local authority's root {} is there, and {} is missing or belongs to another: put the key back, or remove both, \
              and trust the new root with `onehop trust`",
-            ROOT.0, ROOT.1
+            keys.0, keys.1
         )))
     }
 
-    fn load(&self, keys: (&str, &str)) -> Result<Option<Held>, Problem> {
-        let Some(loaded) = load_pair(&*self.storage, keys.0, keys.1)? else {
+    fn load(&self, keys: &(String, String)) -> Result<Option<Held>, Problem> {
+        let Some(loaded) = load_pair(&*self.storage, &keys.0, &keys.1)? else {
             return Ok(None);
         };
-        let Some(key) = self.storage.read(keys.1)? else {
+        let Some(key) = self.storage.read(&keys.1)? else {
             return Ok(None);
         };
         Ok(held(loaded, &key).ok())
     }
 
-    fn save(&self, keys: (&str, &str), pem: &Pem) -> Result<Held, Problem> {
-        self.storage.write_together(&[(keys.1, pem.key.as_bytes()), (keys.0, pem.chain.as_bytes())])?;
-        let loaded = Loaded::from_pem((pem.chain.as_bytes(), keys.0), (pem.key.as_bytes(), keys.1));
+    fn save(&self, keys: &(String, String), pem: &Pem) -> Result<Held, Problem> {
+        let (certificate, key) = (keys.0.as_str(), keys.1.as_str());
+        self.storage.write_together(&[(key, pem.key.as_bytes()), (certificate, pem.chain.as_bytes())])?;
+        let loaded = Loaded::from_pem((pem.chain.as_bytes(), certificate), (pem.key.as_bytes(), key));
         held(loaded.map_err(|error| Problem::Read(error.to_string()))?, pem.key.as_bytes())
     }
 }
 
 impl Issuer for LocalAuthority {
-    fn folder(&self) -> &'static str {
-        FOLDER
+    fn folder(&self) -> &str {
+        &self.settings.id
+    }
+
+    fn needs_network(&self) -> bool {
+        false
     }
 
     fn issue<'a>(&'a self, order: &'a CertificateOrder) -> Issuing<'a, Pem> {
         Box::pin(async move {
-            self.with_authority(|authority, now| make_leaf(&authority.intermediate, order, now))
+            self.with_authority(|authority, now| make_leaf(&self.settings, &authority.signer, order, now))
                 .map_err(IssueError::from)
         })
     }
 }
 
+/// The root in files: with its key where that is named.
+fn root_of_files(files: &AuthorityFiles, now: SystemTime) -> Result<Root, Problem> {
+    if files.key.is_some() {
+        return root_of(held_of_files(files, now)?);
+    }
+    let path = files.certificate.display();
+    let content = read_bounded(&files.certificate)?
+        .ok_or_else(|| Problem::Read(format!("there is no certificate file {path}: correct its path")))?;
+    let certificate = CertificateDer::from_pem_slice(&content)
+        .map_err(|error| Problem::Read(format!("{path} holds no certificate in PEM: {error}")))?;
+    Ok(Root { certificate, pem: String::from_utf8_lossy(&content).into_owned(), held: None })
+}
+
+fn root_of(held: Held) -> Result<Root, Problem> {
+    let certificate = first_certificate(&held.loaded)?;
+    Ok(Root { certificate, pem: held.loaded.chain_pem().to_owned(), held: Some(held) })
+}
+
+/// A certificate of an authority that somebody else has made, and renews.
+fn held_of_files(files: &AuthorityFiles, now: SystemTime) -> Result<Held, Problem> {
+    let Some(key) = &files.key else { return Err(no_key(Some(files))) };
+    let loaded =
+        Loaded::from_files(&files.certificate, key).map_err(|error| Problem::Read(error.to_string()))?;
+    if !loaded.is_valid_at(now) {
+        return Err(Problem::Read(format!(
+            "{} is not valid now: replace it with a certificate that is",
+            files.certificate.display()
+        )));
+    }
+    let content = read_bounded(key)?.unwrap_or_default();
+    held(loaded, &content)
+}
+
+fn no_key(files: Option<&AuthorityFiles>) -> Problem {
+    let certificate =
+        files.map_or_else(|| "root.crt".to_owned(), |files| files.certificate.display().to_string());
+    Problem::Read(format!("{certificate} cannot sign without its key: name it with `key FILE`"))
+}
+
 fn held(loaded: Loaded, key: &[u8]) -> Result<Held, Problem> {
     let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| Problem::Read(error.to_string()))?;
     let key = KeyPair::try_from(&key)?;
-    let Some(certificate) = loaded.certified_key().cert.first() else {
-        return Err(Problem::Read("it is empty".to_owned()));
-    };
-    let signer = Signer::from_ca_cert_der(certificate, key)?;
+    let signer = Signer::from_ca_cert_der(&first_certificate(&loaded)?, key)?;
     Ok(Held { loaded, signer })
+}
+
+fn first_certificate(loaded: &Loaded) -> Result<CertificateDer<'static>, Problem> {
+    loaded.certified_key().cert.first().cloned().ok_or_else(|| Problem::Read("it is empty".to_owned()))
 }
 
 /// Whether at least a third of its life is left.
@@ -180,14 +323,10 @@ fn is_fresh(loaded: &Loaded, now: SystemTime) -> bool {
     loaded.is_valid_at(now) && loaded.not_after.duration_since(now).is_ok_and(|left| left >= life / 3)
 }
 
-fn is_signed_by(loaded: &Loaded, issuer: &Loaded) -> bool {
-    let (Some(der), Some(issuer_der)) =
-        (loaded.certified_key().cert.first(), issuer.certified_key().cert.first())
-    else {
-        return false;
-    };
+fn is_signed_by(loaded: &Loaded, issuer: &CertificateDer<'_>) -> bool {
+    let Some(der) = loaded.certified_key().cert.first() else { return false };
     let (Ok((_, certificate)), Ok((_, issuer))) =
-        (X509Certificate::from_der(der), X509Certificate::from_der(issuer_der))
+        (X509Certificate::from_der(der), X509Certificate::from_der(issuer))
     else {
         return false;
     };
@@ -217,29 +356,36 @@ fn params(
     params
 }
 
-fn make_root(now: SystemTime) -> Result<Pem, Problem> {
+fn make_root(settings: &AuthoritySettings, now: SystemTime) -> Result<Pem, Problem> {
     let key = KeyPair::generate()?;
     let mut params = params(None, now, ROOT_LIFE, None);
-    let name = format!("Onehop Local Authority - {} ECC Root", params.not_before.year());
+    let name = settings.root_name.clone();
+    let name = name.unwrap_or_else(|| format!("{} - {} ECC Root", settings.name, params.not_before.year()));
     params.distinguished_name.push(DnType::CommonName, name);
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(1));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
     Ok(Pem { chain: params.self_signed(&key)?.pem(), key: key.serialize_pem() })
 }
 
-fn make_intermediate(root: &Held, now: SystemTime) -> Result<Pem, Problem> {
+fn make_intermediate(settings: &AuthoritySettings, root: &Held, now: SystemTime) -> Result<Pem, Problem> {
     let key = KeyPair::generate()?;
-    let name = "Onehop Local Authority - ECC Intermediate";
-    let mut params = params(Some(name), now, INTERMEDIATE_LIFE, Some(&root.loaded));
+    let name = settings.intermediate_name.clone();
+    let name = name.unwrap_or_else(|| format!("{} - ECC Intermediate", settings.name));
+    let mut params = params(Some(&name), now, settings.intermediate_life, Some(&root.loaded));
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
     Ok(Pem { chain: params.signed_by(&key, &root.signer)?.pem(), key: key.serialize_pem() })
 }
 
-fn make_leaf(intermediate: &Held, order: &CertificateOrder, now: SystemTime) -> Result<Pem, Problem> {
+fn make_leaf(
+    settings: &AuthoritySettings,
+    signer: &Held,
+    order: &CertificateOrder,
+    now: SystemTime,
+) -> Result<Pem, Problem> {
     let key = generate_key(order.key_type)?;
     // Without a subject, the names are what counts (RFC 5280 section 4.1.2.6).
-    let mut params = params(None, now, LEAF_LIFE, Some(&intermediate.loaded));
+    let mut params = params(None, now, settings.leaf_life, Some(&signer.loaded));
     params.subject_alt_names = vec![match order.name.parse::<IpAddr>() {
         Ok(address) => SanType::IpAddress(address),
         Err(_) => SanType::DnsName(order.name.as_str().try_into()?),
@@ -247,8 +393,12 @@ fn make_leaf(intermediate: &Held, order: &CertificateOrder, now: SystemTime) -> 
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     params.extended_key_usages =
         vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
-    let leaf = params.signed_by(&key, &intermediate.signer)?.pem();
-    Ok(Pem { chain: leaf + intermediate.loaded.chain_pem(), key: key.serialize_pem() })
+    let mut chain = params.signed_by(&key, &signer.signer)?.pem();
+    // Clients have the root.
+    if !settings.signs_with_root {
+        chain += signer.loaded.chain_pem();
+    }
+    Ok(Pem { chain, key: key.serialize_pem() })
 }
 
 fn generate_key(key_type: KeyType) -> Result<KeyPair, rcgen::Error> {
@@ -284,6 +434,11 @@ mod tests {
         let clock = Arc::clone(&seconds);
         let clock: Clock = Arc::new(move || at(clock.load(Ordering::SeqCst)));
         (Arc::new(LocalAuthority::new(storage, clock)), seconds)
+    }
+
+    /// Another authority in the same store, at the same time.
+    fn with_settings(of: &LocalAuthority, settings: AuthoritySettings) -> LocalAuthority {
+        LocalAuthority::with_settings(settings, Arc::clone(&of.storage), Arc::clone(&of.clock))
     }
 
     fn at(seconds: u64) -> SystemTime {
@@ -391,6 +546,78 @@ mod tests {
             let (fresh, _) = authority(two.path());
             verify(&issue(&fresh, "a.example").unwrap(), &root, "a.example", START).unwrap();
         }
+    }
+
+    #[test]
+    fn an_authority_has_the_names_and_lifetimes_of_its_settings() {
+        let folder = tempfile::tempdir().unwrap();
+        let (usual, _) = authority(folder.path());
+        let settings = AuthoritySettings {
+            id: "company".to_owned(),
+            root_name: Some("Company Root".to_owned()),
+            intermediate_name: Some("Company Intermediate".to_owned()),
+            intermediate_life: DAY * 30,
+            leaf_life: DAY * 2,
+            ..AuthoritySettings::default()
+        };
+        let company = with_settings(&usual, settings.clone());
+        let leaf = issue(&company, "a.example").unwrap();
+        verify(&leaf, &company.root_pem().unwrap(), "a.example", START).unwrap();
+        assert!(verify(&leaf, &usual.root_pem().unwrap(), "a.example", START).is_err());
+        assert_eq!((leaf.issuer.as_str(), leaf.not_after), ("Company Intermediate", at(START + 2 * 86_400)));
+        let intermediate = load_pair(
+            &*usual.storage,
+            "pki/authorities/company/intermediate.crt",
+            "pki/authorities/company/intermediate.key",
+        );
+        let intermediate = intermediate.unwrap().unwrap();
+        assert_eq!(
+            (intermediate.issuer.as_str(), intermediate.not_after),
+            ("Company Root", at(START + 30 * 86_400))
+        );
+        // The same root, without an intermediate.
+        let direct = with_settings(&usual, AuthoritySettings { signs_with_root: true, ..settings });
+        let leaf = issue(&direct, "b.example").unwrap();
+        assert_eq!((leaf.issuer.as_str(), leaf.certified_key().cert.len()), ("Company Root", 1));
+        verify(&leaf, &company.root_pem().unwrap(), "b.example", START).unwrap();
+    }
+
+    #[test]
+    fn a_root_and_an_intermediate_in_files_sign_and_a_foreign_intermediate_does_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let (maker, _) = authority(folder.path());
+        let root = maker.root_pem().unwrap();
+        issue(&maker, "a.example").unwrap();
+        let below = folder.path().join("store/pki/authorities/local");
+        let files = |name: &str, has_key: bool| AuthorityFiles {
+            certificate: below.join(format!("{name}.crt")),
+            key: has_key.then(|| below.join(format!("{name}.key"))),
+        };
+        let settings = |root, intermediate| AuthoritySettings {
+            id: "company".to_owned(),
+            root: Some(root),
+            intermediate,
+            ..AuthoritySettings::default()
+        };
+        for settings in [
+            settings(files("root", false), Some(files("intermediate", true))),
+            settings(files("root", true), None),
+        ] {
+            let company = with_settings(&maker, settings);
+            assert_eq!(company.root_pem().unwrap(), root);
+            verify(&issue(&company, "a.example").unwrap(), &root, "a.example", START).unwrap();
+        }
+        let other = AuthoritySettings { id: "other".to_owned(), ..AuthoritySettings::default() };
+        issue(&with_settings(&maker, other), "a.example").unwrap();
+        let foreign = AuthorityFiles {
+            certificate: folder.path().join("store/pki/authorities/other/intermediate.crt"),
+            key: Some(folder.path().join("store/pki/authorities/other/intermediate.key")),
+        };
+        let mixed = with_settings(&maker, settings(files("root", false), Some(foreign)));
+        let error = issue(&mixed, "a.example").unwrap_err();
+        assert!(error.message.contains("is not signed by the root"), "{}", error.message);
+        let keyless = with_settings(&maker, settings(files("root", false), None));
+        assert!(issue(&keyless, "a.example").unwrap_err().message.contains("without its key"));
     }
 
     #[test]

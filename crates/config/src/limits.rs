@@ -103,11 +103,17 @@ pub const APP_STICKY_NAME_BYTES_MAX: usize = 64;
 /// Networks that `trusted_proxies` takes: each is compared with the peer of every request.
 pub const APP_TRUSTED_PROXIES_MAX: usize = 256;
 
-/// How long a connection may wait for its header of the PROXY protocol, at least and at most: it is the first thing that a load
-/// balancer sends, and nobody is served before.
+/// How long a connection may wait for its header of the PROXY protocol, at least and at most: a load balancer sends it first,
+/// and no request is answered before it.
 pub const PROXY_HEADER_TIME_MIN: Duration = Duration::from_millis(1);
 /// See [`PROXY_HEADER_TIME_MIN`].
 pub const PROXY_HEADER_TIME_MAX: Duration = Duration::from_secs(60);
+
+/// How long a certificate of an authority of ours may live, at least and at most: it begins an hour in the past and is renewed
+/// when a third of its life is left, and it cannot outlive the root.
+pub const AUTHORITY_LIFE_MIN: Duration = Duration::from_secs(60 * 60);
+/// See [`AUTHORITY_LIFE_MIN`].
+pub const AUTHORITY_LIFE_MAX: Duration = Duration::from_secs(3_600 * 24 * 60 * 60);
 
 /// Words of a command, and variables of an environment, of one application each.
 pub const APP_WORDS_MAX: usize = 1024;

@@ -141,6 +141,22 @@ fn three_lines_get_a_certificate_and_a_restart_orders_none() {
 }
 
 #[test]
+fn a_plain_site_has_https_after_a_reload_without_its_scheme() {
+    // The last step of docs/guide/small-vps.md.
+    let Some(deployment) = Deployment::new(Options::default()) else { return };
+    deployment.write(&[&format!("http://{NAME}")], "");
+    let _onehop = deployment.start();
+    let stream = TcpStream::connect(("127.0.0.1", deployment.http)).expect("a connection");
+    let mut client = onehop_testkit::Client::over(stream, NAME).expect("a client");
+    assert_eq!(client.get("/").text(), "hello");
+    deployment.write(&[NAME], "");
+    let folder = deployment.folder.path();
+    let reloaded = Program::new(["reload"]).inside(folder).control_in(folder).finish();
+    assert_eq!(reloaded.code, Some(0), "{}", reloaded.stderr);
+    deployment.wait_for_chain(NAME);
+}
+
+#[test]
 fn each_kind_of_challenge_is_answered_by_the_server_itself() {
     // One is left in each round.
     for disabled in ["disable_http_challenge", "disable_tlsalpn_challenge"] {

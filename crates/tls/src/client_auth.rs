@@ -77,7 +77,9 @@ pub(crate) fn verifier(
     trusted: &Trusted,
     provider: Arc<CryptoProvider>,
 ) -> Result<Arc<dyn ClientCertVerifier>, String> {
-    let is_mandatory = matches!(mode, ClientAuthMode::Require | ClientAuthMode::RequireAndVerify);
+    // As in Caddy, named certificates of clients are needed in every mode.
+    let is_mandatory = matches!(mode, ClientAuthMode::Require | ClientAuthMode::RequireAndVerify)
+        || !trusted.leaves.is_empty();
     let verifies = mode.verifies();
     let mut chains = None;
     if verifies && !trusted.issuers.is_empty() {
@@ -90,7 +92,7 @@ pub(crate) fn verifier(
             WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider)).build();
         chains = Some(built.map_err(|error| format!("`client_auth`: {error}"))?);
     }
-    let leaves = if verifies { trusted.leaves.clone() } else { Vec::new() };
+    let leaves = trusted.leaves.clone();
     Ok(Arc::new(Verifier { provider, is_mandatory, verifies, chains, leaves }))
 }
 

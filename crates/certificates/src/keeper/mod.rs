@@ -213,8 +213,8 @@ impl Keeper {
                 return None;
             }
         }
-        let is_local = |issuer: &Arc<dyn Issuer>| issuer.folder() == crate::local::FOLDER;
-        let is_immediate = !wanted.issuers.is_empty() && wanted.issuers.iter().all(is_local);
+        let is_immediate =
+            !wanted.issuers.is_empty() && wanted.issuers.iter().all(|issuer| !issuer.needs_network());
         let found = load_best(&*self.shared.storage, wanted, now);
         match found {
             Some(found) => Some(Outcome::Found(found)),

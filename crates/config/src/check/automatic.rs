@@ -9,7 +9,7 @@ use crate::checked::{
     Global, HostPattern, ListenAddress, Listener, Part, Placeholder, RedirectKind, Route, Site, Step,
     Template,
 };
-use crate::directives::TlsSettings;
+use crate::directives::{TlsSettings, local_issuer};
 use crate::problem::Problem;
 
 /// ZeroSSL's directory.
@@ -36,7 +36,7 @@ pub(super) fn site(
     if let Some(place) = settings.on_demand.as_ref().filter(|_| obtains) {
         let on_demand = on_demand(cx, settings, addresses);
         let is_bounded = |address: &&Address| matches!(address.host, Some(HostPattern::Exact(_)));
-        let is_local = on_demand.issuers == [CertificateIssuer::Local];
+        let is_local = matches!(on_demand.issuers.as_slice(), [CertificateIssuer::Local(_)]);
         if !is_local && global.tls.ask.is_none() && !addresses.iter().all(is_bounded) {
             let message = "`on_demand` lets clients order certificates for any name";
             cx.problems.push(
@@ -112,7 +112,7 @@ pub(crate) fn is_internal(name: &str) -> bool {
 fn issuers(cx: &Context<'_>, settings: &TlsSettings, name: Option<&str>) -> Vec<CertificateIssuer> {
     let ours = AcmeIssuer::default();
     let complete = |issuer: &CertificateIssuer| match issuer {
-        CertificateIssuer::Local => CertificateIssuer::Local,
+        CertificateIssuer::Local(_) => issuer.clone(),
         CertificateIssuer::Acme(acme) => {
             CertificateIssuer::Acme(Box::new(with_defaults(acme, &cx.certificates.acme)))
         }
@@ -125,7 +125,7 @@ fn issuers(cx: &Context<'_>, settings: &TlsSettings, name: Option<&str>) -> Vec<
         return written.iter().map(complete).collect();
     }
     if name.is_some_and(is_internal) {
-        return vec![CertificateIssuer::Local];
+        return vec![local_issuer(cx)];
     }
     usual(cx.certificates.acme.clone())
 }
@@ -170,7 +170,7 @@ fn must_be_obtainable(
             .help("name certificates of your own: `tls CERTIFICATE KEY`"));
     }
     let can = |issuer: &CertificateIssuer| match issuer {
-        CertificateIssuer::Local => true,
+        CertificateIssuer::Local(_) => true,
         CertificateIssuer::Acme(acme) => !is_wildcard || acme.dns.is_some(),
     };
     if issuers.iter().any(can) {

@@ -1,11 +1,11 @@
-//! What the global block says of certificates, for sites that do not say it themselves.
+//! Settings of certificates in the global block: defaults for sites that do not override them.
 
-use crate::checked::tls::{AcmeIssuer, CertificateIssuer, KeyType};
+use crate::checked::tls::{AcmeIssuer, Authority, CertificateIssuer, KeyType};
 
 /// The part of a certificate's life that is left when it is renewed: certmagic's.
 const RENEWAL_RATIO: f64 = 1.0 / 3.0;
 
-/// What the global block says of certificates.
+/// Settings of certificates in the global block.
 #[derive(Debug, Clone)]
 pub(crate) struct Certificates {
     /// `cert_issuer`, `local_certs`.
@@ -14,6 +14,8 @@ pub(crate) struct Certificates {
     pub(crate) acme: AcmeIssuer,
     pub(crate) key_type: KeyType,
     pub(crate) renewal_ratio: f64,
+    /// `pki`
+    pub(crate) authorities: Vec<Authority>,
 }
 
 impl Default for Certificates {
@@ -23,6 +25,7 @@ impl Default for Certificates {
             acme: AcmeIssuer::default(),
             key_type: KeyType::default(),
             renewal_ratio: RENEWAL_RATIO,
+            authorities: Vec::new(),
         }
     }
 }

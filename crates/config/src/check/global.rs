@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::Context;
 use super::template::fixed;
 use super::value::{duration, port, size};
-use crate::checked::tls::{AutoHttps, CertificateIssuer, GlobalTls};
+use crate::checked::tls::{AutoHttps, GlobalTls};
 use crate::checked::{Admin, Global, Protocols};
 use crate::directives;
 use crate::limits::CONNECTIONS_PER_ADDRESS_MAX;
@@ -98,13 +98,15 @@ const OPTIONS: OptionTable<Global> = OptionTable {
             }),
             line("local_certs", "", |cx, _, line| {
                 super::servers::stands_alone(line)?;
-                cx.certificates.issuers.push(CertificateIssuer::Local);
+                let issuer = directives::local_issuer(cx);
+                cx.certificates.issuers.push(issuer);
                 Ok(())
             }),
             not_yet("log"),
             not_yet("metrics"),
             not_yet("ocsp_interval"),
-            not_yet("ocsp_stapling"),
+            // OCSP answers are never stapled, and no configuration is kept beside the file.
+            line("ocsp_stapling", "off", |_, _, line| only_off(line)),
             line("on_demand_tls", "{ ask <url> }", |cx, global, line| {
                 global.tls.ask = directives::on_demand_of_tls(cx, line)?;
                 Ok(())
@@ -112,8 +114,8 @@ const OPTIONS: OptionTable<Global> = OptionTable {
             line("order", "rate_limit before basic_auth", |_, _, line| {
                 if is_our_order(line) { Ok(()) } else { Err(not_yet_here(line)) }
             }),
-            not_yet("persist_config"),
-            not_yet("pki"),
+            line("persist_config", "off", |_, _, line| only_off(line)),
+            line("pki", "{ ca [<name>] { … } }", |cx, _, line| directives::pki(cx, line)),
             not_yet("preferred_chains"),
             not_yet("renew_interval"),
             value("renewal_window_ratio", "0.33", |cx, _, value| {
@@ -159,7 +161,7 @@ const OPTIONS: OptionTable<Global> = OptionTable {
     )
 };
 
-/// The options of the global block, of `servers` in it, and of what stands in there.
+/// The options of the global block, of `servers`, and of the listener wrappers in `servers`.
 pub(crate) fn outlines() -> [Outline; 4] {
     use super::{listener_wrappers, servers};
     [
@@ -195,7 +197,9 @@ pub(crate) fn defaults() -> Global {
 pub(crate) fn global(cx: &mut Context<'_>, lines: &[Directive]) -> Global {
     let mut global = defaults();
     let mut seen: Vec<&Token> = Vec::new();
-    for line in lines {
+    // Issuers name authorities, in whichever order both are written.
+    let (authorities, others): (Vec<_>, Vec<_>) = lines.iter().partition(|line| line.name.text == "pki");
+    for line in authorities.into_iter().chain(others) {
         let name = line.name.text.as_str();
         let result = option(cx, &mut global, line);
         if result.is_ok()
@@ -258,6 +262,18 @@ fn one_argument<'l>(line: &'l Directive, usage: &str) -> Result<&'l Token, Box<P
             format!("`{}` takes one argument", line.name.text),
         )
         .help(format!("for example `{usage}`"))),
+    }
+}
+
+/// An option of Caddy that can only be turned off, for what onehop does not do.
+fn only_off(line: &Directive) -> Result<(), Box<Problem>> {
+    match (line.args.as_slice(), &line.block) {
+        ([off], None) if off.text == "off" => Ok(()),
+        _ => Err(Problem::error(
+            "arguments",
+            &line.name.place,
+            format!("`{0}` can only be `{0} off`", line.name.text),
+        )),
     }
 }
 

@@ -3,7 +3,7 @@
 //!
 //! `global` reads the options block, `address` what a site's address means, `automatic` which certificate a site gets, `listen` puts sites on
 //! listeners, `listener_wrappers` reads what happens to a connection first, `matcher` reads conditions, `template` and `placeholder` text with placeholders,
-//! `route_order` puts routes into acting order, `servers` reads what the global block says of all listeners, `value` reads numbers and the like.
+//! `route_order` puts routes into acting order, `servers` reads settings of all listeners, `value` reads numbers and the like.
 
 mod address;
 mod automatic;
@@ -35,7 +35,7 @@ pub(crate) use certificates::Certificates;
 pub(crate) use global::outlines as option_outlines;
 pub(crate) use sites::check;
 
-/// What a text is read with: the world, and whether it stands where a request has failed.
+/// What a text is read with: the source of files and variables, and whether the text belongs to `handle_errors`.
 #[derive(Clone, Copy)]
 pub(crate) struct Reading<'a> {
     source: &'a dyn Source,
@@ -66,17 +66,17 @@ pub(crate) struct Context<'a> {
     pub(crate) limits: KnownLimits,
     /// Where relative paths of what is written start, absolute.
     pub(crate) written_below: PathBuf,
-    /// Who stands in front of every site, from the global block.
+    /// Trusted proxies of every site, from the global block.
     pub(crate) trusted_proxies: Vec<Network>,
     /// Which versions of HTTP are spoken, from the global block.
     pub(crate) protocols: Protocols,
-    /// Who may say whose a connection is, from the global block.
+    /// `proxy_protocol` of the global block.
     proxy_protocol: Option<ProxyProtocol>,
-    /// Where that is written so that it would be said inside of TLS.
+    /// The place of a `proxy_protocol` that would be read inside of TLS.
     header_inside_tls: Option<Location>,
     /// `data_dir` of the global block, absolute.
     pub(crate) data_directory: Option<PathBuf>,
-    /// What the global block says of certificates.
+    /// Settings of certificates in the global block.
     pub(crate) certificates: Certificates,
     /// Groups of mutually exclusive routes so far.
     groups: u32,

@@ -86,10 +86,49 @@ pub struct OnDemand {
 /// Who issues certificates.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum CertificateIssuer {
-    /// The local authority, which only clients know that trust its root.
-    Local,
+    /// An authority of our own, which only clients know that trust its root.
+    Local(Box<LocalIssuer>),
     /// An ACME server.
     Acme(Box<AcmeIssuer>),
+}
+
+/// An authority of our own and what it issues.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct LocalIssuer {
+    /// The authority.
+    pub authority: Authority,
+    /// `lifetime`: how long its certificates are valid; `None` is the usual time.
+    pub lifetime: Option<Duration>,
+    /// `sign_with_root`: the root signs them, without an intermediate.
+    pub signs_with_root: bool,
+}
+
+/// `ca` of `pki`: an authority of our own.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Authority {
+    /// Its folder in the store; `local` is the one that issues where nothing else is said.
+    pub id: String,
+    /// `name`: the beginning of its certificates' common names.
+    pub name: Option<String>,
+    /// `root_cn`: the root's common name.
+    pub root_name: Option<String>,
+    /// `intermediate_cn`: the intermediate's common name.
+    pub intermediate_name: Option<String>,
+    /// `intermediate_lifetime`: how long an intermediate is valid.
+    pub intermediate_lifetime: Option<Duration>,
+    /// `root`: a root in files; `None` is one that is made.
+    pub root: Option<AuthorityFiles>,
+    /// `intermediate`: an intermediate in files; `None` is one that is made.
+    pub intermediate: Option<AuthorityFiles>,
+}
+
+/// A certificate of an authority in files (PEM), absolute.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct AuthorityFiles {
+    /// The certificate.
+    pub certificate: PathBuf,
+    /// Its key; a root whose intermediate is in files needs none.
+    pub key: Option<PathBuf>,
 }
 
 /// An ACME server and the account there.

@@ -43,7 +43,7 @@ pub(crate) use bind::{Bind, bind_to, bind_to_interface};
 pub(crate) use limit::{KnownLimits, of_global_block, warn_of_lag};
 pub(crate) use tls::{
     TlsSettings, dns as dns_of_tls, file as file_of_tls, issuer as issuer_of_tls,
-    key_type as key_type_of_tls, on_demand as on_demand_of_tls, ratio as ratio_of_tls,
+    key_type as key_type_of_tls, local_issuer, on_demand as on_demand_of_tls, pki, ratio as ratio_of_tls,
 };
 pub(crate) use trust::of_networks;
 
@@ -155,6 +155,10 @@ pub(crate) fn outlines() -> Vec<Outline> {
         tls::CLIENT_AUTH.outline(),
         tls::ON_DEMAND.outline(),
         tls::RFC2136.outline(),
+        tls::INTERNAL.outline(),
+        tls::PKI.outline(),
+        tls::CA.outline(),
+        tls::FILES.outline(),
         try_files::OPTIONS.outline(),
     ];
     outlines.extend(app::outlines());
@@ -265,7 +269,14 @@ fn unknown(line: &Directive) -> Box<Problem> {
     let (word, place) = (line.name.text.as_str(), &line.name.place);
     if DIRECTIVE_ORDER.contains(&word) {
         let message = format!("`{word}` is a Caddy directive that onehop does not have yet");
-        return Problem::error("not-yet", place, message).help("docs/onehopfile.md lists what there is");
+        let help = match word {
+            "acme_server" => {
+                "sites of this server get certificates of its authority with `tls { issuer internal }`; for other machines run \
+                 an ACME server of its own and name it there with `tls { ca URL }`"
+            }
+            _ => "docs/onehopfile.md lists what there is",
+        };
+        return Problem::error("not-yet", place, message).help(help);
     }
     let problem = Problem::error("unknown-directive", place, format!("there is no directive `{word}`"));
     if let Some((_, help)) = OTHERS_WORDS.iter().find(|(theirs, _)| *theirs == word) {

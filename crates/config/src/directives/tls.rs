@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use base64::Engine as _;
 
 mod dns;
+mod internal;
 
 use self::dns::{propagation_timeout, resolvers, ttl};
 use crate::arguments::{no_arguments, one_argument, set_twice, wrong_arguments};
@@ -22,6 +23,7 @@ use crate::source::Entry;
 use crate::syntax::{Directive, Token};
 
 pub(crate) use self::dns::{RFC2136, dns};
+pub(crate) use self::internal::{CA, FILES, INTERNAL, PKI, local_issuer, pki};
 
 const USAGE: &str = "tls internal | <email> | <certificate> <key> [{ … }]";
 
@@ -113,7 +115,8 @@ pub(super) const OPTIONS: OptionTable<TlsSettings> = OptionTable {
             not_yet("get_certificate"),
             not_yet("insecure_secrets_log"),
             not_yet("reuse_private_keys"),
-            not_yet("force_automate"),
+            // Each host of a site has a certificate of its own, also where a wildcard of another site would do.
+            flag("force_automate", |_| ()),
             not_yet("ca_roots"),
         ],
     )
@@ -209,9 +212,11 @@ pub(super) const CLIENT_AUTH: OptionTable<ClientAuthDraft> = OptionTable {
                 draft.mode = Some(mode(cx, value.token)?);
                 Ok(())
             }),
-            line("trust_pool", "file <file>…|inline { … }", |cx, draft, option| {
-                trust_pool(cx, draft, option)
-            }),
+            line(
+                "trust_pool",
+                "file <file>…|inline { … }|combined { source … }",
+                |cx, draft, option| trust_pool(cx, draft, option),
+            ),
             repeated(values("trusted_ca_cert_file", "<file>…", |cx, draft, files| {
                 trusted(cx, files, trusted_file, &mut draft.issuers)
             })),
@@ -224,7 +229,7 @@ pub(super) const CLIENT_AUTH: OptionTable<ClientAuthDraft> = OptionTable {
             repeated(values("trusted_leaf_cert", "<base64>…", |cx, draft, certificates| {
                 trusted(cx, certificates, trusted_der, &mut draft.leaves)
             })),
-            not_yet("verifier"),
+            repeated(line("verifier", "leaf { file <file>… folder <folder>… }", verifier)),
         ],
     )
 };
@@ -281,7 +286,8 @@ fn read(cx: &mut Context<'_>, line: &Directive, tls: &mut TlsSettings) -> Result
     }
     match line.args.as_slice() {
         [] if line.block.is_some() => {}
-        [word] if word.text == "internal" => tls.issuers.push(CertificateIssuer::Local),
+        [word] if word.text == "internal" => tls.issuers.push(local_issuer(cx)),
+        [word] if word.text == "force_automate" => {}
         [word] if word.text.contains('@') => {
             tls.acme.email = Some(fixed(cx.source, word, "an email address")?);
         }
@@ -299,9 +305,23 @@ fn read(cx: &mut Context<'_>, line: &Directive, tls: &mut TlsSettings) -> Result
         }
         _ => return Err(wrong_arguments(line, USAGE)),
     }
-    tls.is_broken |= OPTIONS.read(cx, tls, line.block.as_deref()).is_broken;
-    Ok(())
+    let seen = OPTIONS.read(cx, tls, line.block.as_deref());
+    tls.is_broken |= seen.is_broken;
+    let of_records = seen.token_where(|name| OF_RECORDS.contains(&name));
+    let has_provider = tls.acme.dns.is_some() || cx.certificates.acme.dns.is_some();
+    match of_records.filter(|_| !has_provider && !seen.is_broken) {
+        None => Ok(()),
+        Some(option) => {
+            let message = format!("`{}` has no effect: nothing sets DNS records for this site", option.text);
+            Err(Problem::error("contradiction", &option.place, message).help(
+                "add `dns rfc2136 { … }` or `dns exec PROGRAM` here, or `acme_dns` to the global block",
+            ))
+        }
+    }
 }
+
+/// Options that only matter where DNS records are set.
+const OF_RECORDS: [&str; 3] = ["propagation_delay", "propagation_timeout", "dns_ttl"];
 
 /// A file that is there.
 pub(crate) fn file(cx: &Context<'_>, token: &Token) -> Result<PathBuf, Box<Problem>> {
@@ -320,15 +340,20 @@ pub(crate) fn file(cx: &Context<'_>, token: &Token) -> Result<PathBuf, Box<Probl
 /// Every `*.pem` of these folders, each with a certificate and its key, as Caddy has it.
 fn load(cx: &Context<'_>, tls: &mut TlsSettings, folders: &[Token]) -> Result<(), Box<Problem>> {
     for token in folders {
-        let folder = cx.absolute(&fixed(cx.source, token, "the path of a folder")?);
-        let files = cx.source.glob(&folder.join("*.pem")).map_err(|error| {
-            Problem::error("no-file", &token.place, format!("{} cannot be read: {error}", folder.display()))
-                .help("`load` names folders with files in PEM, each with a certificate and its key")
-        })?;
+        let files = pem_files(cx, token)?;
         tls.files
             .extend(files.into_iter().map(|path| CertificateFiles { certificate: path.clone(), key: path }));
     }
     Ok(())
+}
+
+/// The files `*.pem` of a folder.
+fn pem_files(cx: &Context<'_>, token: &Token) -> Result<Vec<PathBuf>, Box<Problem>> {
+    let folder = cx.absolute(&fixed(cx.source, token, "the path of a folder")?);
+    cx.source.glob(&folder.join("*.pem")).map_err(|error| {
+        Problem::error("no-file", &token.place, format!("{} cannot be read: {error}", folder.display()))
+            .help("name a folder with files in PEM")
+    })
 }
 
 fn protocols(cx: &Context<'_>, policy: &mut TlsPolicy, option: &Directive) -> Result<(), Box<Problem>> {
@@ -428,10 +453,7 @@ pub(crate) fn issuer(cx: &mut Context<'_>, option: &Directive) -> Result<Certifi
         return Err(wrong_arguments(option, "issuer acme|internal"));
     };
     match (kind.text.as_str(), rest) {
-        ("internal", []) if option.block.as_ref().is_none_or(Vec::is_empty) => Ok(CertificateIssuer::Local),
-        ("internal", []) => {
-            Err(Problem::error("not-yet", &kind.place, "`issuer internal` has no options here yet"))
-        }
+        ("internal", []) => internal::internal(cx, option),
         ("acme", rest @ ([] | [_])) => {
             let mut acme = AcmeIssuer::default();
             if let [directory] = rest {
@@ -525,7 +547,8 @@ fn trust_pool(
     let (name, read): (_, ReadTrusted) = match (kind.text.as_str(), files) {
         ("file", _) => ("pem_file", trusted_file),
         ("inline", []) => ("trust_der", trusted_der),
-        ("inline", _) => return Err(wrong_arguments(option, TRUST_POOL)),
+        ("combined", []) => return combined(cx, draft, option),
+        ("inline" | "combined", _) => return Err(wrong_arguments(option, TRUST_POOL)),
         (other, _) => {
             let message = format!("`trust_pool {other}` is a feature of Caddy that onehop does not have yet");
             return Err(Problem::error("not-yet", &kind.place, message).help("write `trust_pool file FILE`"));
@@ -547,7 +570,85 @@ fn trust_pool(
     Ok(())
 }
 
-const TRUST_POOL: &str = "trust_pool file <file>…, or trust_pool inline { trust_der <base64>… }";
+/// `trust_pool combined { source file FILE… }`: all of several pools.
+fn combined(
+    cx: &mut Context<'_>,
+    draft: &mut ClientAuthDraft,
+    option: &Directive,
+) -> Result<(), Box<Problem>> {
+    let sources = option.block.as_deref().unwrap_or_default();
+    if sources.is_empty() {
+        return Err(wrong_arguments(option, "trust_pool combined { source file <file>… }"));
+    }
+    for source in sources {
+        let kind = source.args.first().map(|kind| kind.text.as_str());
+        if source.name.text != "source" || kind == Some("combined") {
+            return Err(Problem::error(
+                "arguments",
+                &source.name.place,
+                "`trust_pool combined` holds other pools",
+            )
+            .help("each is written `source file FILE…` or `source inline { trust_der BASE64… }`"));
+        }
+        trust_pool(cx, draft, source)?;
+    }
+    Ok(())
+}
+
+/// `verifier leaf file FILE…`, `verifier leaf folder FOLDER…`, or both in a block: certificates of clients.
+fn verifier(
+    cx: &mut Context<'_>,
+    draft: &mut ClientAuthDraft,
+    option: &Directive,
+) -> Result<(), Box<Problem>> {
+    let wrong = || wrong_arguments(option, "verifier leaf { file <file>… folder <folder>… }");
+    let (kind, inline) = option.args.split_first().ok_or_else(wrong)?;
+    if kind.text != "leaf" {
+        let message = format!("`verifier {}` is a plugin of Caddy that onehop does not have", kind.text);
+        return Err(Problem::error("not-yet", &kind.place, message).help("write `verifier leaf file FILE`"));
+    }
+    let mut loaders: Vec<(&Token, &[Token])> = Vec::new();
+    loaders.extend(inline.split_first());
+    loaders.extend(option.block.iter().flatten().map(|line| (&line.name, &*line.args)));
+    if loaders.is_empty() {
+        return Err(wrong());
+    }
+    for (loader, paths) in loaders {
+        match (loader.text.as_str(), paths) {
+            (_, []) => return Err(wrong()),
+            ("file", files) => trusted(cx, files, trusted_file, &mut draft.leaves)?,
+            ("folder", folders) => trusted_folders(cx, folders, &mut draft.leaves)?,
+            (other, _) => {
+                let message =
+                    format!("`verifier leaf` takes certificates from files and folders, not from `{other}`");
+                return Err(Problem::error("not-yet", &loader.place, message)
+                    .help("write `file FILE…` or `folder FOLDER…`"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Every `*.pem` of these folders. One without any would let nobody in.
+fn trusted_folders(
+    cx: &Context<'_>,
+    folders: &[Token],
+    into: &mut Vec<TrustedCertificate>,
+) -> Result<(), Box<Problem>> {
+    for token in folders {
+        let files = pem_files(cx, token)?;
+        if files.is_empty() {
+            let message = format!("there is no file `*.pem` in {}", token.text);
+            return Err(Problem::error("no-file", &token.place, message)
+                .help(format!("relative paths start at {}", cx.base.display())));
+        }
+        into.extend(files.into_iter().map(TrustedCertificate::File));
+    }
+    Ok(())
+}
+
+const TRUST_POOL: &str =
+    "trust_pool file <file>…, trust_pool inline { trust_der <base64>… }, or trust_pool combined { source … }";
 
 type ReadTrusted = fn(&Context<'_>, &Token) -> Result<TrustedCertificate, Box<Problem>>;
 

@@ -103,7 +103,7 @@ fn every_option_of_a_bound_is_on_its_page() {
 
 #[test]
 fn every_option_of_tls_is_on_its_page() {
-    names_every_option(HTTPS, &["tls", "issuer acme", "client_auth"]);
+    names_every_option(HTTPS, &["tls", "issuer acme", "issuer internal", "ca", "client_auth"]);
 }
 
 #[test]

@@ -1,7 +1,10 @@
 //! Which certificate a site gets, and what a person reads when `tls` is wrong.
 
+use std::time::Duration;
+
 use onehop_config::checked::tls::{
-    AcmeIssuer, CertificateIssuer, ClientAuthMode, DnsProvider, KeyType, TlsVersion,
+    AcmeIssuer, Authority, CertificateIssuer, ClientAuthMode, DnsProvider, KeyType, TlsVersion,
+    TrustedCertificate,
 };
 use onehop_config::checked::{Part, Placeholder, RedirectKind, Step};
 
@@ -26,7 +29,7 @@ fn certificates(text: &str) -> Vec<String> {
 
 fn issuer(issuer: &CertificateIssuer) -> String {
     match issuer {
-        CertificateIssuer::Local => "local".to_owned(),
+        CertificateIssuer::Local(local) => local.authority.id.clone(),
         CertificateIssuer::Acme(acme) => {
             let AcmeIssuer { directory, email, dns, .. } = &**acme;
             let directory = directory.as_deref().unwrap_or("Let's Encrypt");
@@ -237,6 +240,46 @@ fn a_zone_is_updated_as_caddys_plugin_writes_it() {
     }
 }
 
+#[test]
+fn certificates_of_clients_are_trusted_from_files_folders_and_several_pools() {
+    let text = "a.example {\n\trespond a\n\ttls force_automate {\n\t\tclient_auth {\n\t\t\ttrust_pool combined {\n\t\t\t\tsource file cert.pem\n\t\t\t\tsource inline {\n\t\t\t\t\ttrust_der MAAw\n\t\t\t\t}\n\t\t\t}\n\t\t\tverifier leaf file key.pem\n\t\t\tverifier leaf {\n\t\t\t\tfolder leaves\n\t\t\t}\n\t\t}\n\t}\n}\n";
+    let memory = Memory::main(text).file("cert.pem", "").file("key.pem", "").file("leaves/a.pem", "");
+    let loaded = memory.sound();
+    let auth = loaded.checked.sites[0].tls.as_ref().unwrap().policy.client_auth.clone().unwrap();
+    assert_eq!(auth.mode, ClientAuthMode::RequireAndVerify);
+    let file = |path: &str| TrustedCertificate::File(format!("/work/{path}").into());
+    assert_eq!(auth.trusted_issuers, [file("cert.pem"), TrustedCertificate::Der(vec![0x30, 0, 0x30])]);
+    assert_eq!(auth.trusted_leaves, [file("key.pem"), TrustedCertificate::File("leaves/a.pem".into())]);
+}
+
+#[test]
+fn an_authority_of_our_own_issues_as_the_file_says() {
+    let text = "{\n\tcert_issuer internal\n\tpki {\n\t\tca {\n\t\t\tname \"Our Authority\"\n\t\t}\n\t\tca company {\n\t\t\troot_cn \"Company Root\"\n\t\t\tintermediate_cn \"Company Intermediate\"\n\t\t\tintermediate_lifetime 30d\n\t\t\troot {\n\t\t\t\tformat pem_file\n\t\t\t\tcert cert.pem\n\t\t\t\tkey key.pem\n\t\t\t}\n\t\t}\n\t}\n}\na.example {\n\trespond a\n}\nb.example {\n\ttls {\n\t\tissuer internal {\n\t\t\tca company\n\t\t\tlifetime 10d\n\t\t\tsign_with_root\n\t\t}\n\t}\n\trespond b\n}\n";
+    let loaded = Memory::main(text).file("cert.pem", "").file("key.pem", "").sound();
+    let issuers = |site: usize| {
+        let CertificateIssuer::Local(local) =
+            loaded.checked.sites[site].tls.as_ref().unwrap().managed[0].issuers[0].clone()
+        else {
+            panic!("site {site}")
+        };
+        *local
+    };
+    let (first, second) = (issuers(0), issuers(1));
+    assert_eq!(
+        (first.authority.id.as_str(), first.authority.name.as_deref()),
+        ("local", Some("Our Authority"))
+    );
+    assert_eq!((first.lifetime, first.signs_with_root), (None, false));
+    let Authority { id, root_name, intermediate_name, intermediate_lifetime, root, .. } = second.authority;
+    assert_eq!((id.as_str(), root_name.as_deref()), ("company", Some("Company Root")));
+    assert_eq!(intermediate_name.as_deref(), Some("Company Intermediate"));
+    let day = |count: u64| Some(Duration::from_secs(count * 86_400));
+    assert_eq!((intermediate_lifetime, second.lifetime, second.signs_with_root), (day(30), day(10), true));
+    let root = root.unwrap();
+    assert_eq!(root.certificate.display().to_string(), "/work/cert.pem");
+    assert_eq!(root.key.unwrap().display().to_string(), "/work/key.pem");
+}
+
 macro_rules! errors {
     ($name:ident, $text:expr) => {
         #[test]
@@ -271,6 +314,20 @@ errors!(
     mistakes_in_dns_updates,
     "*.example.com {\n\ttls {\n\t\tdns rfc2136 {\n\t\t\tkey_alg hmac-md5\n\t\t\tkey ?\n\t\t\tserver a/b\n\t\t\tzone a\n\t\t}\n\t}\n\trespond a\n}\n*.b.example {\n\ttls {\n\t\tdns rfc2136 {\n\t\t\tkey_name a\n\t\t}\n\t}\n\trespond a\n}\n"
 );
+
+errors!(
+    mistakes_in_authorities,
+    "{\n\tpki {\n\t\tca ../a\n\t\tca company {\n\t\t\troot_name a\n\t\t}\n\t\tca company {\n\t\t\tintermediate_lifetime 5m\n\t\t}\n\t\tca local {\n\t\t\troot {\n\t\t\t\tcert Onehopfile\n\t\t\t}\n\t\t}\n\t\tca offline {\n\t\t\troot {\n\t\t\t\tcert Onehopfile\n\t\t\t}\n\t\t}\n\t\tca open {\n\t\t\tintermediate {\n\t\t\t\tkey Onehopfile\n\t\t\t}\n\t\t}\n\t}\n}\na.example {\n\ttls {\n\t\tissuer internal {\n\t\t\tca compny\n\t\t}\n\t\tissuer internal {\n\t\t\tlifetime 8d\n\t\t}\n\t}\n\trespond a\n}\n"
+);
+errors!(
+    mistakes_in_verifiers,
+    "a.example {\n\ttls {\n\t\tclient_auth {\n\t\t\ttrust_pool combined {\n\t\t\t\tfile a.pem\n\t\t\t}\n\t\t\tverifier dummy\n\t\t\tverifier leaf\n\t\t\tverifier leaf pem a\n\t\t\tverifier leaf folder nowhere\n\t\t}\n\t}\n\trespond a\n}\n"
+);
+errors!(
+    a_time_of_dns_records_that_nothing_sets,
+    "a.example {\n\ttls {\n\t\tpropagation_delay 10s\n\t\tdns_ttl 5m\n\t}\n\trespond a\n}\n"
+);
+errors!(an_acme_server_is_not_yet_there, "acme.internal {\n\tacme_server {\n\t\tca company\n\t}\n}\n");
 
 #[test]
 fn placeholders_of_tls_have_caddys_names() {

@@ -101,6 +101,32 @@ fn a_certificate_that_is_required_and_verified_has_to_be_good() {
     check("require_and_verify", [true, false, false, false]);
 }
 
+#[test]
+fn a_named_certificate_of_a_client_is_needed_in_every_mode() {
+    let Clients { good, foreign, folder, .. } = Clients::new();
+    folder.write("good.pem", &good.chain_pem);
+    let modes = [
+        ("request", "a.internal"),
+        ("require", "b.internal"),
+        ("verify_if_given", "c.internal"),
+        ("require_and_verify", "d.internal"),
+    ];
+    let site = |(mode, host)| {
+        format!(
+            "https://{host}:0 {{\n\tbind 127.0.0.1\n\ttls {{\n\t\tissuer internal\n\t\tclient_auth {{\n\t\t\tmode {mode}\n\
+             \t\t\ttrust_pool file clients.pem\n\t\t\tverifier leaf file good.pem\n\t\t}}\n\t}}\n\trespond secret\n}}\n"
+        )
+    };
+    let subject = Subject::start_in(folder, "", &modes.map(site).concat());
+    for (mode, host) in modes {
+        for (identity, is_let_in) in [(Some(&good), true), (Some(&foreign), false), (None, false)] {
+            let client = TlsClient::new(Offer { identity: identity.cloned(), ..subject.offer() });
+            let outcome = get(&client, subject.address(), host, host);
+            assert_eq!(outcome.is_ok(), is_let_in, "{mode}: {outcome:?}");
+        }
+    }
+}
+
 /// Two sites on one port, one of which needs a certificate.
 fn open_and_protected() -> (Subject, Identity) {
     let clients = Clients::new();

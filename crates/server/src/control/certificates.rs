@@ -19,7 +19,7 @@ use onehop_certificates::file_store::FileStore;
 use onehop_certificates::issuer::{Issuer, RevocationReason};
 use onehop_certificates::keeper::{Event as CertificateEvent, Keeper, Permission, Wanted};
 use onehop_certificates::loaded::Loaded;
-use onehop_certificates::local::LocalAuthority;
+use onehop_certificates::local::{AuthorityFiles, AuthoritySettings, LocalAuthority};
 use onehop_certificates::store::{Storage, safe};
 use onehop_config::checked::tls::{
     self as checked, CertificateIssuer, DnsProvider, DnsRecords, SiteTls as Settled,
@@ -230,7 +230,10 @@ impl Certificates {
             return Ok(Arc::clone(&known.issuer));
         }
         let issuer: Arc<dyn Issuer> = match settings {
-            CertificateIssuer::Local => Arc::new(LocalAuthority::new(Arc::clone(&kept.storage), clock())),
+            CertificateIssuer::Local(local) => {
+                let storage = Arc::clone(&kept.storage);
+                Arc::new(LocalAuthority::with_settings(authority(local), storage, clock()))
+            }
             CertificateIssuer::Acme(acme) => Arc::new(self.acme(kept, acme)?),
         };
         let (settings, ports) = (settings.clone(), kept.ports);
@@ -480,6 +483,27 @@ fn roots(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     let roots = CertificateDer::pem_slice_iter(&content).collect::<Result<Vec<_>, _>>();
     let roots = roots.map_err(|error| failed(error.to_string()))?;
     if roots.is_empty() { Err(failed("there is no certificate in PEM".to_owned())) } else { Ok(roots) }
+}
+
+fn authority(local: &checked::LocalIssuer) -> AuthoritySettings {
+    let usual = AuthoritySettings::default();
+    let files = |files: &checked::AuthorityFiles| AuthorityFiles {
+        certificate: files.certificate.clone(),
+        key: files.key.clone(),
+    };
+    let checked::Authority { id, name, root_name, intermediate_name, intermediate_lifetime, .. } =
+        local.authority.clone();
+    AuthoritySettings {
+        id,
+        name: name.unwrap_or(usual.name),
+        root_name,
+        intermediate_name,
+        intermediate_life: intermediate_lifetime.unwrap_or(usual.intermediate_life),
+        leaf_life: local.lifetime.unwrap_or(usual.leaf_life),
+        signs_with_root: local.signs_with_root,
+        root: local.authority.root.as_ref().map(files),
+        intermediate: local.authority.intermediate.as_ref().map(files),
+    }
 }
 
 fn clock() -> Clock {
