@@ -212,11 +212,7 @@ pub(super) const CLIENT_AUTH: OptionTable<ClientAuthDraft> = OptionTable {
                 draft.mode = Some(mode(cx, value.token)?);
                 Ok(())
             }),
-            line(
-                "trust_pool",
-                "file <file>…|inline { … }|combined { source … }",
-                |cx, draft, option| trust_pool(cx, draft, option),
-            ),
+            line("trust_pool", "file <file>…|inline { … }|combined { source … }", trust_pool),
             repeated(values("trusted_ca_cert_file", "<file>…", |cx, draft, files| {
                 trusted(cx, files, trusted_file, &mut draft.issuers)
             })),

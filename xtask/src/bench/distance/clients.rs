@@ -19,8 +19,6 @@ use super::figures::Verdict;
 use super::plan::Plan;
 use super::world::{self, Shared};
 
-/// The name of the case.
-pub(super) const CASE: &str = "clients";
 /// The name in the certificate.
 const NAME: &str = "search";
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: search:7718\r\n\r\n";

@@ -102,7 +102,7 @@ fn tell(tables: &mut String, rows: &[Measured]) {
 fn wanted(words: &[&str]) -> Outcome<Option<Wanted>> {
     let mut options = Options::new(words);
     let arms: Vec<&str> = ARMS.iter().map(|arm| arm.name()).collect();
-    let cases: Vec<&str> = CASES.iter().map(|case| case.name).chain([clients::CASE]).collect();
+    let cases: Vec<&str> = CASES.iter().map(|case| case.name).chain([plan::CLIENTS]).collect();
     if options.flag("--list") {
         println!("arms:  {}\ncases: {}", arms.join(" "), cases.join(" "));
         options.finish()?;
@@ -124,7 +124,7 @@ fn wanted(words: &[&str]) -> Outcome<Option<Wanted>> {
     Ok(Some(Wanted {
         smoke,
         arms: ARMS.iter().copied().filter(|arm| arm_names.iter().any(|name| name == arm.name())).collect(),
-        clients: case_names.iter().any(|name| name == clients::CASE),
+        clients: case_names.iter().any(|name| name == plan::CLIENTS),
         cases: CASES.iter().copied().filter(|case| case_names.iter().any(|name| name == case.name)).collect(),
         plan,
     }))

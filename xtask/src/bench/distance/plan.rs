@@ -59,8 +59,11 @@ pub(super) const CASES: &[Case] = &[
     case("200k-tls-closing", 200, true, true),
 ];
 
+/// The case of clients that are far away from onehop; it has no proxy and no search server.
+pub(super) const CLIENTS: &str = "clients";
+
 /// Cases of a run that is only to show that it works.
-pub(super) const SMOKE_CASES: &[&str] = &["1k-plain", "1k-tls", super::clients::CASE];
+pub(super) const SMOKE_CASES: &[&str] = &["1k-plain", "1k-tls", CLIENTS];
 
 /// Options of a run.
 #[derive(Debug, Clone)]
