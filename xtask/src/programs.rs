@@ -49,8 +49,9 @@ const QUICK: [&str; 10] = [
 
 /// Package, program and what it is to run of it with foreign programs: nginx and Caddy read what `try` writes for them,
 /// and Caddy passes on what onehop passes on.
-const FOREIGN: [(&str, &str, &[&str]); 2] = [
-    ("load", "onehop_load", &["trial::detect"]),
+const FOREIGN: [(&str, &str, &[&str]); 3] = [
+    ("load", "onehop_load", &["side_by_side::detect"]),
+    ("onehop", "https", &["--ignored", "haproxy_is_understood"]),
     ("onehop", "proxy", &["--ignored", "caddy_and_onehop_pass_the_same_on"]),
 ];
 
@@ -196,6 +197,9 @@ fn run_one(program: &Program, which: Tests) -> Result<(), String> {
     }
     let shown = without_what_passed(&said);
     println!("    {title} ({:.1} s)\n{shown}{complained}", begun.elapsed().as_secs_f64());
+    if which == Tests::Foreign && said.contains("running 0 tests") {
+        return Err(format!("{title}: FOREIGN names no test of it"));
+    }
     if output.status.success() { Ok(()) } else { Err(format!("{title} ended with {}", output.status)) }
 }
 
