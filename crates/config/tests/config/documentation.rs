@@ -30,6 +30,7 @@ fn with_what_examples_name(memory: Memory) -> Memory {
     [
         "api/server.mjs",
         "bin/orders",
+        "bin/greeter",
         "web/package.json",
         ".env",
         "server/server.js",
