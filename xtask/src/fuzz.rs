@@ -9,9 +9,6 @@ use std::process::Command;
 use crate::steps::{command, quiet};
 use crate::{Outcome, ground};
 
-/// Of nice(1).
-const LOWEST_PRIORITY: &str = "19";
-
 /// What libFuzzer needs to see the way that an input takes (cargo-fuzz, `src/project.rs`, without a sanitizer: the code
 /// has no unsafe to find fault with, and the stable compiler can build it).
 const FLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
@@ -28,14 +25,14 @@ const PARSERS: [&str; 4] = ["onehop-archive", "onehop-config", "onehop-http1", "
 /// Targets that run at a time.
 const SIDE_BY_SIDE: usize = 2;
 
-/// Builds all, at the lowest priority: tests may be running.
-pub(crate) fn build() -> Outcome {
+/// Builds all.
+fn build() -> Outcome {
     let manifest = folder().join("Cargo.toml").display().to_string();
-    let mut words = vec!["-n", LOWEST_PRIORITY, "cargo", "build", "--quiet", "--release", "--bins"];
+    let mut words = vec!["build", "--quiet", "--release", "--bins"];
     let triple = triple()?;
     // With a target, build scripts are not made with these flags.
     words.extend(["--manifest-path", &manifest, "--target", &triple]);
-    let mut cargo: Command = command("nice", &words);
+    let mut cargo: Command = command("cargo", &words);
     cargo.env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0");
     for package in PARSERS {
         cargo.args(["--config", &format!("profile.release.package.{package}.opt-level=1")]);
