@@ -72,7 +72,8 @@ fn make_certificate(folder: &Path) -> Outcome {
 fn serve(folder: &Folder) -> Onehop {
     let data = folder.join("data");
     let globals = format!("admin off\n\tauto_https disable_redirects\n\tdata_dir {}", data.display());
-    let site = "bind 127.0.0.1\n\ttls site.pem site.key\n\theader Strict-Transport-Security max-age=31536000\n\trespond hello";
+    // HSTS and what browsers may guess are a site's to say.
+    let site = "bind 127.0.0.1\n\ttls site.pem site.key\n\theader Strict-Transport-Security max-age=31536000\n\theader X-Content-Type-Options nosniff\n\trespond hello";
     let file =
         folder.write("Onehopfile", format!("{{\n\t{globals}\n}}\nhttps://localhost:0 {{\n\t{site}\n}}\n"));
     let line = ["run", "--log", "json", "--control", "off", "--config"].map(str::to_owned);
