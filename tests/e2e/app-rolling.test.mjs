@@ -14,6 +14,9 @@ const RELOADS = Number(process.env.ONEHOP_ROLLING_RELOADS ?? 8);
 const CLIENTS = 16;
 const WORKERS = 2;
 const ROLL_DEADLINE_MS = 20_000;
+// As by default, but for the wait: a machine that stands still for three seconds would have requests refused, and whether
+// a restart costs any is the question here.
+const LIMIT = "limit adaptive queue 4096 wait 30s";
 
 const HANDLER = `
 export default {
@@ -32,7 +35,7 @@ for (const threads of [1, 2]) {
     const folder = workFolder(context);
     writeFileSync(join(folder, "server.mjs"), HANDLER);
     const text = (generation) =>
-      `{\n\tadmin off\n}\nhttp://localhost:0 {\n\tapp /api/* ./server.mjs {\n\t\tworkers ${WORKERS}\n\t\tenv GENERATION ${generation}\n\t}\n}\n`;
+      `{\n\tadmin off\n}\nhttp://localhost:0 {\n\tapp /api/* ./server.mjs {\n\t\tworkers ${WORKERS}\n\t\t${LIMIT}\n\t\tenv GENERATION ${generation}\n\t}\n}\n`;
     const server = await startOnehop(context, { folder, text: text(0), threads });
 
     const state = { asked: 0, answered: 0, isOver: false, generations: new Set(), pids: new Set(), faults: [] };
@@ -111,8 +114,9 @@ async function client(port, state) {
       const turn = (state.asked += 1);
       const body = turn % 4 === 0 ? "b".repeat(turn % 3_000) : undefined;
       const target = turn % 16 === 0 ? "/api/slow" : "/api/fast";
+      const at = performance.now();
       const answer = await connection.request(target, { method: body === undefined ? "GET" : "POST", body });
-      if (answer.status !== 200) throw new Error(`${target} was answered ${answer.status} ${answer.body}`);
+      if (answer.status !== 200) throw new Error(`${target} was answered ${answer.status} ${answer.body} after ${performance.now() - at} ms`);
       const { generation, pid, bytes } = JSON.parse(answer.body);
       if (bytes !== (body?.length ?? 0)) throw new Error(`of ${body?.length} bytes ${bytes} arrived`);
       state.generations.add(generation);

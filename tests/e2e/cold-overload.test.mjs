@@ -8,8 +8,9 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { writeFileSync } from "node:fs";
+import { readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
+import { cpus } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { test } from "node:test";
@@ -26,6 +27,8 @@ const GOODPUT_MIN = 0.9;
 const COST_MS = 20;
 /** The default queue's `wait`, and what an answer may take behind it. */
 const P99_MAX_MS = 3_000 + 1_000;
+/** The unit of /proc/stat (USER_HZ). */
+const TICK_MS = 10;
 
 const SPIN = `
 // 20 ms of the processor's time, however busy the machine is.
@@ -70,26 +73,47 @@ for (const load of LOADS) {
       await flood.until(FROM_SECOND * 1_000);
       await ready;
       const [{ pid }] = (await appStatus(server)).workers;
+      const before = waits(server.child.pid);
       await flood.until(SECONDS * 1_000);
       flood.end();
+      const after = waits(server.child.pid);
+      const period = (SECONDS - FROM_SECOND) * 1_000;
+      const delayed = (after.ready - before.ready) / period;
+      const stolen = (after.stolen - before.stolen) / period;
       const { goodput, p99, statuses, idle, useful } = flood.seen();
       const share = goodput / capacity;
       const status = await appStatus(server);
       context.diagnostic(
         `capacity ${capacity.toFixed(1)}/s, goodput ${goodput.toFixed(1)}/s (${share.toFixed(2)}), p99 ${p99.toFixed(0)} ms, `
-        + `idle ${idle.toFixed(2)}, useful ${useful.toFixed(2)}, ${JSON.stringify(Object.fromEntries(statuses))}`,
+        + `idle ${idle.toFixed(2)}, delayed ${delayed.toFixed(2)}, stolen ${stolen.toFixed(2)}, useful ${useful.toFixed(2)}, ${JSON.stringify(Object.fromEntries(statuses))}`,
       );
       assert.deepEqual(status.workers.map((worker) => worker.pid), [pid], "the worker was replaced");
       assert.equal(status.failures, 0, server.events.map((event) => event.text).join("\n"));
       assert.deepEqual([...statuses.keys()].filter((one) => one !== 200 && one !== 503), []);
-      assert.ok(p99 <= P99_MAX_MS, `99 % of the good answers took up to ${p99} ms`);
-      // However much of a processor the worker got, from the system and from the machine's host: it never stood idle, and
-      // worked for clients that were answered.
-      assert.ok(idle <= 1 - GOODPUT_MIN, `the worker stood idle for ${idle} of the time`);
+      // A machine that its host stops for half of the time is given twice the time.
+      const p99Max = P99_MAX_MS / (1 - Math.min(stolen, 0.9));
+      assert.ok(p99 <= p99Max, `99 % of the good answers took up to ${p99} ms; ${stolen} of the time was stolen`);
+      // However much of a processor the worker got, from the system and from the machine's host: it never stood idle while
+      // the server could run, and worked for clients that were answered.
+      assert.ok(
+        idle <= 1 - GOODPUT_MIN + delayed + stolen,
+        `the worker stood idle for ${idle} of the time; the server waited to run for ${delayed}, ${stolen} was stolen`,
+      );
       assert.ok(useful >= GOODPUT_MIN, `${useful} of what it did was for good answers`);
       if (RUNS > 0) assert.ok(share >= GOODPUT_MIN, `goodput ${goodput}/s where Node alone answers ${capacity}/s`);
     });
   }
+}
+
+/**
+ * Milliseconds until now for which this process was ready to run and did not (proc(5), schedstat), and, as a mean over the
+ * processors, for which the machine's host had given them to others (`steal` in /proc/stat).
+ */
+function waits(pid) {
+  const tasks = readdirSync(`/proc/${pid}/task`);
+  const waited = tasks.map((task) => Number(readFileSync(`/proc/${pid}/task/${task}/schedstat`, "utf8").split(" ")[1]));
+  const steal = Number(readFileSync("/proc/stat", "utf8").split(/\s+/, 9)[8]);
+  return { ready: waited.reduce((sum, one) => sum + one, 0) / 1e6, stolen: (steal * TICK_MS) / cpus().length };
 }
 
 /** Requests at even distances, whether or not earlier ones are answered; a connection is used again. */
