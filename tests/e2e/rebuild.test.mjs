@@ -9,7 +9,7 @@ import { test } from "node:test";
 import { Connection } from "./connection.mjs";
 import { ROOT, run, startOnehop, workFolder } from "./program.mjs";
 
-const REBUILDS = Number(process.env.ONEHOP_REBUILDS ?? 20);
+const REBUILDS = Number(process.env.ONEHOP_REBUILDS ?? 8);
 const CLIENTS = 4;
 const VISIBLE_MS = 20_000;
 

@@ -21,6 +21,9 @@ const SUITES: &[&str] = &[
     "slowhttptest",
     "testssl",
     "bench-tree",
+    "bench-overload",
+    "bench-limits",
+    "bench-instructions",
 ];
 
 /// Seconds per fuzz target.
@@ -57,7 +60,10 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
             "node" => node_suites(smoke),
             "testssl" => testssl::run(!smoke),
             "slowhttptest" => crate::bench::run("slow", if smoke { &["--smoke"] } else { &[] }),
-            _ => crate::bench::run("tree", if smoke { &["--smoke"] } else { &[] }),
+            _ => {
+                let bench = name.strip_prefix("bench-").unwrap_or(name);
+                crate::bench::run(bench, if smoke { &["--smoke"] } else { &[] })
+            }
         };
         let word = match &outcome {
             Ok(()) => "passed".to_owned(),
