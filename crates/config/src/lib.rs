@@ -2,16 +2,6 @@
 //!
 //! Pure: no socket, clock or runtime, and the file system only through [`Source`]. A load either
 //! gives settings that can be used, or every error that the files have.
-//!
-//! ```
-//! use onehop_config::{FileKind, FileSource, load};
-//! # let folder = std::env::temp_dir();
-//! # let file = folder.join(format!("Onehopfile-{}", std::process::id()));
-//! # std::fs::write(&file, ":8080\nspa ./dist\n").unwrap();
-//! let loaded = load(&file, FileKind::Onehopfile, &FileSource).unwrap();
-//! assert_eq!(loaded.checked.sites.len(), 1);
-//! # std::fs::remove_file(file).unwrap();
-//! ```
 
 #![forbid(unsafe_code)]
 

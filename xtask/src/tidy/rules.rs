@@ -60,6 +60,7 @@ pub(crate) fn check_rust(source: &Source, findings: &mut Vec<Finding>) {
         findings.push(Finding { path: source.path.clone(), line: line + 1, reason });
     };
     header(source, &mut report);
+    examples(source, &mut report);
     names(source, &mut report);
     sizes(source, &mut report);
     lints(source, &mut report);
@@ -113,6 +114,24 @@ fn header(source: &Source, report: &mut impl FnMut(usize, String)) {
             first,
             "a module without a header (`//!`) that says what it owns and what it must never do".to_owned(),
         );
+    }
+}
+
+/// An example in a comment would be a program to build and to link for each crate; no step runs them.
+fn examples(source: &Source, report: &mut impl FnMut(usize, String)) {
+    let mut in_block = false;
+    for (index, line) in source.lines.iter().enumerate() {
+        let line = line.trim_start();
+        let Some(language) = line.strip_prefix("//! ```").or_else(|| line.strip_prefix("/// ```")) else {
+            continue;
+        };
+        if !in_block && (language.is_empty() || language.starts_with("rust")) {
+            report(
+                index,
+                "an example in a comment, which no step runs: put it into the crate's `examples`".to_owned(),
+            );
+        }
+        in_block = !in_block;
     }
 }
 
@@ -335,6 +354,12 @@ mod tests {
     #[test]
     fn a_module_opens_with_its_header() {
         check("crates/server/src/x.rs", "use std::io;\n", &[(1, "header")]);
+    }
+
+    #[test]
+    fn examples_stand_in_a_folder_of_their_own() {
+        let text = "//! x\n//! ```text\n//! a -> b\n//! ```\n//! ```\n//! f();\n//! ```\n";
+        check("crates/onehop/src/a.rs", text, &[(5, "examples")]);
     }
 
     #[test]
