@@ -39,6 +39,8 @@ pub(crate) struct Multiplexed {
     pub(crate) generation: Cell<u64>,
     /// Streams that are open.
     streams: Cell<usize>,
+    /// Streams that its peer took at once when the driver last ran; 0 if it takes no more.
+    streams_max: Cell<usize>,
     /// When it last had a stream, or was made.
     pub(crate) idle_since: Cell<Instant>,
     /// It has carried a request.
@@ -96,6 +98,7 @@ pub(crate) async fn begin(
         address,
         generation: Cell::new(generation),
         streams: Cell::new(0),
+        streams_max: Cell::new(0),
         idle_since: Cell::new(Instant::now()),
         is_used: Cell::new(false),
         is_kept,
@@ -112,7 +115,13 @@ pub(crate) async fn begin(
 async fn drive(mut driver: Driver<Transport>, lost: Rc<Notify>, connection: Weak<Multiplexed>) {
     tokio::select! {
         biased;
-        _ = poll_fn(|context| driver.poll(context)) => {}
+        _ = poll_fn(|context| {
+            let polled = driver.poll(context);
+            if let Some(connection) = connection.upgrade() {
+                connection.note_streams_max();
+            }
+            polled
+        }) => {}
         () = lost.notified() => {}
     }
     // Its streams end with it.
@@ -128,6 +137,15 @@ impl Multiplexed {
     /// Takes no more requests; what it has goes on.
     pub(crate) fn retire(&self) {
         self.requests.take();
+    }
+
+    /// Notifies requests that wait if the peer takes another number of streams than before: none after its GOAWAY.
+    fn note_streams_max(&self) {
+        let max = self.requests.borrow().as_ref().map_or(0, Requests::streams_max);
+        let streams_max = if self.is_open() { max } else { 0 };
+        if self.streams_max.replace(streams_max) != streams_max {
+            self.notify();
+        }
     }
 
     fn notify(&self) {

@@ -213,6 +213,43 @@ fn a_connection_that_received_goaway_is_replaced_before_a_request_uses_it() {
 }
 
 #[test]
+fn a_request_that_waits_for_a_stream_gets_another_connection_after_goaway() {
+    let waits = Arc::new(AtomicBool::new(false));
+    let seen = Arc::clone(&waits);
+    let upstream = Multiplexing::start(1, move |number, mut connection| {
+        let seen = Arc::clone(&seen);
+        async move {
+            if number > 0 {
+                return echo_paths(number, connection).await;
+            }
+            // The first request has no response; the second waits for its stream.
+            let _first = connection.accept().await;
+            while !seen.load(Ordering::SeqCst) {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            connection.graceful_shutdown();
+            drive(&mut connection).await;
+        }
+    });
+    let peer = upstream.peer_with(PeerSettings { connections_max: Some(1), ..settings() });
+    let cores = Cores::start(1, &[]);
+    cores.on(0, move |pools| async move {
+        let first = pools.get(&peer, Reuse::Any).await.expect("a stream");
+        ask(&first, "GET", "/").await;
+        let (others, asked) = (Rc::clone(&pools), Arc::clone(&peer));
+        let second = tokio::task::spawn_local(async move { get(&others, &asked, "/second").await });
+        while peer.counts().waiting == 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        waits.store(true, Ordering::SeqCst);
+        let (status, body, _) = second.await.expect("it ends").expect("a response");
+        assert_eq!((status, body.as_slice()), (200, b"/second".as_slice()));
+        drop(first);
+    });
+    assert_eq!(upstream.accepted(), 2);
+}
+
+#[test]
 fn a_stream_that_is_refused_was_not_begun_and_one_that_is_reset_may_have_been() {
     let upstream = Multiplexing::start(100, |_, mut connection| async move {
         while let Some(Ok((request, mut respond))) = connection.accept().await {
