@@ -38,7 +38,7 @@ pub const ASKED_AT_ONCE_MAX: usize = 64;
 /// Longest time for one answer of the endpoint that permits certificates; a handshake waits for it (Caddy: 10 s).
 pub const PERMISSION_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// How long the refusal of a name is remembered. A new customer whose first attempt came too early waits no longer.
+/// How long a name stays refused. A name that is permitted a moment after its first request waits at most this long.
 pub const REFUSAL_TIME: Duration = Duration::from_secs(60);
 
 /// How long a name is refused after the endpoint did not answer.
@@ -46,6 +46,10 @@ pub const UNANSWERED_TIME: Duration = Duration::from_secs(5);
 
 /// Handshakes that wait for certificates, of all cores. Half of those that one core may have on their way.
 pub const ON_DEMAND_WAITING_MAX: usize = 512;
+
+/// Handshakes that wait for the certificate of one name: an eighth of [`ON_DEMAND_WAITING_MAX`], so that one name whose order
+/// takes long leaves room for others.
+pub const ON_DEMAND_WAITING_PER_NAME_MAX: usize = 64;
 
 /// Names that handshakes asked for. Each holds a certificate in memory, about 10 KiB.
 pub const ON_DEMAND_NAMES_MAX: usize = 10_000;

@@ -9,7 +9,10 @@ use super::attempt::{Failure, Found, Job, Outcome, Unsaved};
 use super::on_demand::{NoPermission, Obtained, Permission, refused};
 use super::{CertificateStatus, Event, Wanted};
 use crate::issuer::{IssueError, Issuer, RenewalWindow};
-use crate::limits::{LOCKED_RETRY, RENEWAL_PAUSE_RANGE, RETRY_AFTER_MAX, WINDOW_RETRY, WINDOW_RETRY_RANGE};
+use crate::limits::{
+    LOCKED_RETRY, ON_DEMAND_WAITING_PER_NAME_MAX, RENEWAL_PAUSE_RANGE, RETRY_AFTER_MAX, WINDOW_RETRY,
+    WINDOW_RETRY_RANGE,
+};
 use crate::loaded::Loaded;
 use crate::schedule::{back_off, renew_at};
 
@@ -104,7 +107,7 @@ impl Work {
         }
     }
 
-    /// The issuers whose challenges this work may have presented.
+    /// The issuers that this work may have presented challenges for.
     pub(super) fn issuers(&self) -> Vec<Arc<dyn Issuer>> {
         match self {
             Self::Order(job) => job.wanted.issuers.clone(),
@@ -195,12 +198,18 @@ impl Entry {
         }
     }
 
-    /// Answers a handshake, at once or when the certificate is there.
+    /// Answers a handshake, at once or when the certificate is there. At most [`ON_DEMAND_WAITING_PER_NAME_MAX`] wait.
     pub(super) fn wait(&mut self, waiter: oneshot::Sender<Obtained>, now: SystemTime) {
         // Clients that are gone wait no more.
         self.waiters.retain(|waiter| !waiter.is_closed());
         match self.answer(now) {
             Some(answer) => drop(waiter.send(answer)),
+            None if self.waiters.len() >= ON_DEMAND_WAITING_PER_NAME_MAX => {
+                let name = &self.wanted.name;
+                let reason =
+                    format!("{ON_DEMAND_WAITING_PER_NAME_MAX} handshakes wait for the certificate of {name}");
+                drop(waiter.send(Err(reason)));
+            }
             None => self.waiters.push(waiter),
         }
     }

@@ -242,7 +242,8 @@ impl Drop for Keeper {
 }
 
 impl State {
-    /// Whether another name on demand fits into the table. Removes names whose orders failed and that no handshake waits for.
+    /// Removes names on demand whose orders failed and that no handshake waits for, if the table is full. Returns whether it
+    /// has room for another name.
     fn make_room(&mut self, now: SystemTime) -> bool {
         let count = |state: &Self| state.entries.values().filter(|entry| entry.is_on_demand).count();
         if count(self) >= ON_DEMAND_NAMES_MAX {
@@ -295,6 +296,10 @@ impl Shared {
         let is_possible = CertificateKeys::new(crate::local::FOLDER, &wanted.name).is_ok();
         let found = if known.is_none() { load_best(&*self.storage, &wanted, now) } else { None };
         let mut state = lock(&self.state);
+        // [`Keeper::set`] may have added the name while the store was read.
+        if let Some(entry) = state.entries.get_mut(&wanted.name) {
+            return entry.wait(answer, now);
+        }
         let refusal = match &found {
             _ if known.is_some() => known,
             _ if !is_possible => Some("no certificate can have this name".to_owned()),

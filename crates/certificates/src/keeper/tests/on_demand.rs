@@ -3,7 +3,9 @@
 use std::collections::HashSet;
 
 use super::*;
-use crate::limits::{ASKED_PER_MINUTE_MAX, ON_DEMAND_ORDERS_PER_MINUTE_MAX, REFUSAL_TIME};
+use crate::limits::{
+    ASKED_PER_MINUTE_MAX, ON_DEMAND_ORDERS_PER_MINUTE_MAX, ON_DEMAND_WAITING_PER_NAME_MAX, REFUSAL_TIME,
+};
 
 /// Permits these names, or gives no answer.
 #[derive(Default)]
@@ -146,4 +148,23 @@ fn handshakes_that_wait_are_bounded_and_make_room_when_they_leave() {
     let last = on_demand.obtain("a.example").unwrap();
     issuer.gate.add_permits(1);
     wait(last).unwrap();
+}
+
+#[test]
+fn a_name_whose_order_takes_long_leaves_room_for_other_names() {
+    let world = World::new();
+    let (issuer, endpoint) = (world.issuer("ca"), Arc::new(Endpoint::default()));
+    ["slow.example", "other.example"].iter().for_each(|name| endpoint.permit(name));
+    issuer.gate.forget_permits(Semaphore::MAX_PERMITS);
+    let on_demand = world.keeper.on_demand(asking(&endpoint, "", &issuer));
+    let obtain = |name: &str| on_demand.obtain(name).expect("room");
+    let mut waiting: Vec<_> = (0..ON_DEMAND_WAITING_MAX).map(|_| obtain("slow.example")).collect();
+    for refused in waiting.split_off(ON_DEMAND_WAITING_PER_NAME_MAX) {
+        let reason = wait(refused).unwrap_err();
+        assert_eq!(reason, "64 handshakes wait for the certificate of slow.example");
+    }
+    let other = obtain("other.example");
+    issuer.gate.add_permits(2);
+    wait(other).unwrap();
+    waiting.into_iter().for_each(|obtaining| drop(wait(obtaining).unwrap()));
 }
