@@ -114,7 +114,7 @@ pub trait Issuer: Send + Sync {
         })
     }
 
-    /// Removes the challenges of orders whose futures were dropped.
+    /// Removes challenges left behind by orders that were cancelled (their futures were dropped).
     fn remove_leftovers<'a>(&'a self) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
         Box::pin(async {})
     }

@@ -58,9 +58,9 @@ pub struct AuthoritySettings {
     pub leaf_life: Duration,
     /// The root itself signs certificates.
     pub signs_with_root: bool,
-    /// A root that somebody else has made.
+    /// An external root, from files.
     pub root: Option<AuthorityFiles>,
-    /// An intermediate that somebody else has made; its key is needed.
+    /// An external intermediate, from files. Its key is required.
     pub intermediate: Option<AuthorityFiles>,
 }
 
@@ -148,7 +148,7 @@ impl LocalAuthority {
         self.with_authority(|authority, _| Ok(authority.root_pem.clone())).map_err(IssueError::from)
     }
 
-    /// Calls `use_it` with an authority whose signer has enough of its life left.
+    /// Calls `use_it` with the authority, after renewing its signing certificate if that is about to expire.
     fn with_authority<T>(
         &self,
         use_it: impl FnOnce(&Authority, SystemTime) -> Result<T, Problem>,
@@ -216,7 +216,8 @@ impl LocalAuthority {
         (format!("{folder}/{name}.crt"), format!("{folder}/{name}.key"))
     }
 
-    /// Refuses to replace a root that is still valid and whose key is missing or wrong: clients trust this root.
+    /// Returns an error if the root is still valid but its key is missing or does not match: clients trust that root, so it is
+    /// not replaced.
     fn must_not_be_trusted(&self, keys: &(String, String), now: SystemTime) -> Result<(), Problem> {
         let Some(content) = self.storage.read(&keys.0)? else { return Ok(()) };
         let Ok(certificate) = CertificateDer::from_pem_slice(&content) else { return Ok(()) };
@@ -285,7 +286,7 @@ fn root_of(held: Held) -> Result<Root, Problem> {
     Ok(Root { certificate, pem: held.loaded.chain_pem().to_owned(), held: Some(held) })
 }
 
-/// A certificate of an authority that somebody else has made, and renews.
+/// Reads an external authority. Its operator renews it.
 fn held_of_files(files: &AuthorityFiles, now: SystemTime) -> Result<Held, Problem> {
     let Some(key) = &files.key else { return Err(no_key(Some(files))) };
     let loaded =

@@ -43,7 +43,7 @@ pub struct Proxy {
     /// How long tunnels stay open after a reload has taken their route away; `None`: as long as they like. (Caddy
     /// closes them at once where nothing is said.)
     pub stream_close_delay: Option<Duration>,
-    /// How request fields are treated whose names other servers confuse with those of other fields.
+    /// What happens to request fields with ambiguous names, such as `X_Forwarded_For`.
     pub ambiguous_headers: AmbiguousHeaders,
     /// Trusted proxies, which name the client in `X-Forwarded-For`: those of the directive, then those of the global `servers`
     /// block, as Caddy adds them up.

@@ -10,7 +10,7 @@ use super::Network;
 pub struct ProxyProtocol {
     /// How long a connection waits for its header.
     pub timeout: Duration,
-    /// Peers whose headers are believed.
+    /// Peers whose PROXY headers are accepted as true.
     pub allow: Vec<Network>,
     /// Peers that may send no header, whatever `allow` says.
     pub deny: Vec<Network>,
