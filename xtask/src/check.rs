@@ -23,7 +23,6 @@ const TEST: &[&str] = &["packages", "format", "tidy", "claims", "compile", "test
 /// What `.ci/run` does after that: all that needs one, and what would make the row above too long.
 const CI: &[&str] = &[
     "install",
-    "licences",
     "compile",
     "foreign-tests",
     "acme",
@@ -34,15 +33,10 @@ const CI: &[&str] = &[
     "foreign-clients",
     "dist",
     "fuzz",
-    "bench-files",
-    "bench-handlers",
     "bench-mixed",
     "bench-proxy",
-    "bench-proxy-shared",
-    "bench-distance",
     "bench-idle",
     "bench-tree",
-    "bench-pack",
 ];
 
 /// Debian packages that the tests use.
@@ -139,7 +133,6 @@ fn step(name: &str, built: bool, beside: &mut Beside) -> Outcome {
         }
         "tidy" => tidy::run(&[]),
         "claims" => claims::run(&[]),
-        "licences" => licences(),
         "compile" => programs::build(Tests::All),
         "quick-tests" => programs::run(Tests::Quick),
         // Some tests hold the load's clock against the server's: nothing is built beside them.
@@ -185,23 +178,14 @@ fn with_program(built: bool, work: &dyn Fn() -> Outcome) -> Outcome {
     }
 }
 
-/// Programs that tests and benchmarks start, and cargo-deny, which is built.
+/// Programs that tests and benchmarks start.
 fn foreign_programs() -> Outcome {
     install::debian(PACKAGES)?;
     install::debian(CONTAINERS)?;
     clients::packages()?;
-    install::cargo_deny()?;
     match install::caddy() {
         // The tests that compare with it say that they are skipped.
         Err(error) if !error.is::<Skip>() => Err(error),
         _ => Ok(()),
     }
-}
-
-/// Bans, licences and sources. The advisory database is a git repository of its own; it is asked only
-/// when it can be reached, and `suites` says so when it cannot.
-fn licences() -> Outcome {
-    let deny = install::cargo_deny()?;
-    println!("    (advisories are a part of `cargo xtask suites`: their database needs the open network)");
-    quiet(&mut command(deny, &["--all-features", "check", "bans", "licenses", "sources"]))
 }

@@ -34,7 +34,7 @@ Commands:
   test            Everything that needs no foreign program but Node, with npm's packages installed:
                   the same, all tests, and end-to-end tests with real applications. What is skipped
                   is listed at the end, and fails where CI=true.
-  suites --ci     The rest of what each change has to pass, installing what is missing: licences, browsers,
+  suites --ci     The rest of what each change has to pass, installing what is missing: browsers,
                   containers, Caddy and nginx, frameworks, packages, short fuzzing, short benchmarks.
                   All three take --only NAME[,NAME] for some of the steps; --list names them.
   tidy            Check the design's rules in the source (also a part of `test`).

@@ -14,6 +14,7 @@ const SUITES: &[&str] = &[
     "built-applications",
     "node",
     "fuzz",
+    "licences",
     "advisories",
     "acme",
     "caddy-fixtures",
@@ -24,6 +25,11 @@ const SUITES: &[&str] = &[
     "bench-overload",
     "bench-limits",
     "bench-instructions",
+    "bench-files",
+    "bench-handlers",
+    "bench-proxy-shared",
+    "bench-distance",
+    "bench-pack",
 ];
 
 /// Seconds per fuzz target.
@@ -52,6 +58,7 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
             "frameworks" => frameworks(smoke),
             "built-applications" => clients::built_applications(),
             "fuzz" => fuzz::run(if smoke { 5 } else { FUZZ_SECONDS }),
+            "licences" => licences(),
             "advisories" => advisories(),
             "acme" => programs::acme(),
             "caddy-fixtures" if smoke => caddy_fixtures::compare(),
@@ -125,6 +132,13 @@ fn frameworks(smoke: bool) -> Outcome {
     Ok(std::fs::write(ground::root().join(kept), record)?)
 }
 
+/// Bans, licences and sources of what is linked into the program.
+fn licences() -> Outcome {
+    let deny = install::cargo_deny()?;
+    crate::steps::quiet(&mut command(deny, &["--all-features", "check", "bans", "licenses", "sources"]))
+}
+
+/// The advisory database is a git repository of its own, which needs the open network.
 fn advisories() -> Outcome {
     let deny = install::cargo_deny()?;
     let output = command(deny, &["--all-features", "check", "advisories"]).output()?;

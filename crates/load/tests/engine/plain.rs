@@ -10,6 +10,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+/// Of the cores' time, what other machines of the same host may take before delays say nothing of other threads: it is taken
+/// from some and left to others.
+const STOLEN_MAX: f64 = 0.1;
+
+/// By how much of the truth a percentile may be late where they take more.
+const LATE_MAX_WHERE_STOLEN: f64 = 0.5;
+
 /// Between two bytes.
 const DISTANCE: Duration = Duration::from_millis(5);
 
@@ -17,10 +24,15 @@ const DISTANCE: Duration = Duration::from_millis(5);
 pub(crate) struct Plain {
     is_over: Arc<AtomicBool>,
     client: JoinHandle<Vec<Duration>>,
+    begun: [u64; 2],
 }
 
-/// What it measured, sorted.
-pub(crate) struct Delays(Vec<Duration>);
+/// What it measured.
+pub(crate) struct Delays {
+    sorted: Vec<Duration>,
+    /// The share of all cores' time that other machines of the host took.
+    stolen: f64,
+}
 
 impl Plain {
     pub(crate) fn start() -> Plain {
@@ -49,21 +61,41 @@ impl Plain {
             }
             delays
         });
-        Plain { is_over, client }
+        Plain { is_over, client, begun: ticks() }
     }
 
     pub(crate) fn end(self) -> Delays {
         self.is_over.store(true, Ordering::SeqCst);
-        let mut delays = self.client.join().unwrap();
-        delays.sort_unstable();
-        Delays(delays)
+        let mut sorted = self.client.join().unwrap();
+        sorted.sort_unstable();
+        let [all, stolen] = ticks();
+        let stolen = (stolen - self.begun[1]) as f64 / (all - self.begun[0]).max(1) as f64;
+        Delays { sorted, stolen }
     }
 }
 
+/// Ticks of all cores since the machine started, and those of them that other machines of the host took (proc_stat(5)).
+fn ticks() -> [u64; 2] {
+    let text = std::fs::read_to_string("/proc/stat").unwrap();
+    let ticks: Vec<u64> =
+        text.lines().next().unwrap().split_ascii_whitespace().skip(1).flat_map(str::parse).collect();
+    [ticks[..8].iter().sum(), ticks[7]]
+}
+
 impl Delays {
+    /// Whether others took so much of the machine that a thread may have stood still at any place.
+    pub(crate) fn is_stolen(&self) -> bool {
+        self.stolen > STOLEN_MAX
+    }
+
+    /// By which share of the truth a percentile may be late: this one, where the machine was left to us.
+    pub(crate) fn late_max(&self, share: f64) -> f64 {
+        if self.is_stolen() { LATE_MAX_WHERE_STOLEN } else { share }
+    }
+
     /// What it explains of a percentile. That adds up delays of its own: half of what is beyond it may be later than here.
     pub(crate) fn beside(&self, share: f64) -> Duration {
-        let place = (self.0.len() as f64 * share.midpoint(1.0)) as usize;
-        self.0.get(place).or(self.0.last()).copied().unwrap_or_default()
+        let place = (self.sorted.len() as f64 * share.midpoint(1.0)) as usize;
+        self.sorted.get(place).or(self.sorted.last()).copied().unwrap_or_default()
     }
 }

@@ -42,7 +42,7 @@ fn agree(server: &Server, seen: &Run, delays: &Delays, shares: &[f64]) -> Result
     for share in shares {
         let (load, truth) = (seen.total.latency.at(*share), server.noted_at(*share));
         let machine = delays.beside(*share);
-        if load < truth.mul_f64(0.99) || load > truth.mul_f64(1.01) + machine {
+        if load < truth.mul_f64(0.99) || load > truth.mul_f64(1.0 + delays.late_max(0.01)) + machine {
             return Err(format!("p{}: {load:?} seen, {truth:?} noted, machine {machine:?}", share * 100.0));
         }
     }
@@ -100,9 +100,12 @@ fn a_stall_is_in_the_percentiles_of_an_open_loop() {
             // A quarter of all arrivals fell into the second, evenly: the worst hundredth waited for more than 95 %
             // of it. Behind the stall all of them are answered at once, which takes a busy machine a while.
             let (p70, p99) = (seen.total.latency.at(0.7), seen.total.latency.at(0.99));
-            let machine = plain.end().beside(0.99);
+            let delays = plain.end();
+            let machine = delays.beside(0.99);
             let late = p99.saturating_sub(millis(965));
-            if p99 < millis(965).mul_f64(0.95) || late > millis(965).mul_f64(0.05) + machine || p70 > p70_max
+            if p99 < millis(965).mul_f64(0.95)
+                || late > millis(965).mul_f64(delays.late_max(0.05)) + machine
+                || (p70 > p70_max && !delays.is_stolen())
             {
                 return Err(format!("{connections}: p70 {p70:?}, p99 {p99:?}, machine {machine:?}"));
             }
@@ -124,13 +127,18 @@ fn a_closed_loop_hides_a_stall_in_its_percentiles_and_says_what_it_left_out() {
         let until = Until { time: Some(millis(4000)), ..Until::default() };
         let seen = run(&Plan { until, threads: 2, ..closed(at(&server), 4, 1) });
         let naive = seen.total.latency.at(0.99);
-        if naive > millis(100) {
+        // The four that met the stall are less than a hundredth of 2,400, not of what a machine does that stands still.
+        if naive > millis(100) && seen.total.good >= 500 {
             return Err(format!("p99 {naive:?} of {} requests", seen.total.good));
         }
         let omitted = seen.omitted.as_ref().ok_or("nothing omitted")?;
         // Four connections, about 1 s at some 5 ms a request.
-        if !(500..=850).contains(&omitted.requests) || omitted.corrected.at(0.99) < millis(850) {
-            return Err(format!("{} omitted, p99 {:?}", omitted.requests, omitted.corrected.at(0.99)));
+        let each = seen.total.service.at(0.5);
+        let expected = 4.0 / each.as_secs_f64();
+        let share = omitted.requests as f64 / expected;
+        if !(0.65..=1.1).contains(&share) || omitted.corrected.at(0.99) < millis(850) {
+            let p99 = omitted.corrected.at(0.99);
+            return Err(format!("{} of {expected} omitted, {each:?} each, p99 {p99:?}", omitted.requests));
         }
         check_stall(&seen)
     });

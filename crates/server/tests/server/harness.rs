@@ -1,7 +1,9 @@
 //! Starts servers from Onehopfile text.
 
+use std::net::{Ipv4Addr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::path::Path;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -59,6 +61,13 @@ pub(crate) fn write(folder: &Path, name: &str, bytes: &[u8]) {
     let path = folder.join(name);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(path, bytes).unwrap();
+}
+
+/// An address where nobody listens, and that no other test is given: each call has an address of loopback of its own.
+pub(crate) fn nowhere() -> SocketAddr {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let [high, low] = NEXT.fetch_add(1, Ordering::SeqCst).to_be_bytes();
+    std::net::TcpListener::bind((Ipv4Addr::new(127, 77, high, low), 0)).unwrap().local_addr().unwrap()
 }
 
 /// A server of the application, on a free port.

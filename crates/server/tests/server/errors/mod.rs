@@ -3,8 +3,6 @@
 mod of_others;
 mod pages;
 
-use std::net::SocketAddr;
-
 use tempfile::TempDir;
 
 use crate::client::{Client, Response};
@@ -23,11 +21,6 @@ fn folder() -> TempDir {
 fn server(directives: &str) -> TestServer {
     let text = format!("http://localhost:0 {{\nbind 127.0.0.1\n{directives}\n}}\n");
     TestServer::start(folder(), &text, Wishes::default())
-}
-
-/// An address where nobody listens.
-fn nowhere() -> SocketAddr {
-    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 
 fn get(server: &TestServer, path: &str) -> Response {

@@ -1,7 +1,7 @@
 //! Errors of those who answer for the site: upstreams and applications.
 
-use super::{ask, folder, get, nowhere, server};
-use crate::harness::{TestServer, Wishes};
+use super::{ask, folder, get, server};
+use crate::harness::{TestServer, Wishes, nowhere};
 use crate::programs::program::Program;
 use crate::workers;
 

@@ -1,8 +1,8 @@
 //! The small pages of those whose file has none.
 
-use super::{ask, nowhere, server};
+use super::{ask, server};
 use crate::client::Response;
-use crate::harness::TestServer;
+use crate::harness::{TestServer, nowhere};
 
 fn accepting(server: &TestServer, path: &str, accept: &str) -> Response {
     ask(&mut server.connect(), &format!("GET {path}"), &format!("Accept: {accept}\r\n"), "")

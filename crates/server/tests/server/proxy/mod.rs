@@ -74,11 +74,6 @@ fn settings(upstreams: &[SocketAddr]) -> Proxy {
     }
 }
 
-/// An address where nobody listens.
-fn nowhere() -> SocketAddr {
-    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
-}
-
 /// How often requests were refused for this cause.
 fn refused(server: &TestServer, cause: &str) -> u64 {
     let text = server.metrics();

@@ -5,8 +5,8 @@ use std::time::Duration;
 use onehop_config::checked::{HeaderOp, Network, Template};
 use onehop_server::limits::Timeouts;
 
-use super::{before, nowhere};
-use crate::harness::{TestServer, Wishes, application};
+use super::before;
+use crate::harness::{TestServer, Wishes, application, nowhere};
 use crate::programs::program::{Program, field};
 
 fn echo() -> Program {

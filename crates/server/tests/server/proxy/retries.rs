@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use onehop_config::checked::{Condition, Matcher};
 
-use super::{Proxy, before, nowhere, refused, serve};
-use crate::harness::TestServer;
+use super::{Proxy, before, refused, serve};
+use crate::harness::{TestServer, nowhere};
 use crate::programs::program::{Program, field};
 
 fn well() -> Program {
