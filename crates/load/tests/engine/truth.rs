@@ -133,7 +133,7 @@ fn a_closed_loop_hides_a_stall_in_its_percentiles_and_says_what_it_left_out() {
         }
         let omitted = seen.omitted.as_ref().ok_or("nothing omitted")?;
         // Four connections, about 1 s at some 5 ms a request.
-        let each = seen.total.service.at(0.5);
+        let each = seen.total.latency.at(0.5);
         let expected = 4.0 / each.as_secs_f64();
         let share = omitted.requests as f64 / expected;
         if !(0.65..=1.1).contains(&share) || omitted.corrected.at(0.99) < millis(850) {
