@@ -32,7 +32,7 @@ app.post('/upload', upload.any(), (req, res) => {
 app.get('/users/:id', (req, res) => res.json({ params: req.params, query: req.query }));
 app.delete('/users/:id', express.json({ strict: false }), (req, res) => res.json({ params: req.params, body: req.body }));
 app.get('/cookies', (req, res) => {
-  res.cookie('session', 'abc', { httpOnly: true }).cookie('theme', 'dark', { maxAge: 0 }).append('Set-Cookie', COOKIES[2]);
+  res.cookie('session', 'abc', { httpOnly: true }).cookie('theme', 'dark', { expires: new Date(0) }).append('Set-Cookie', COOKIES[2]);
   res.json(req.cookies);
 });
 app.get('/redirect', (req, res) => res.redirect('/json'));
