@@ -189,6 +189,46 @@ fn a_client_that_cancels_resets_the_upstreams_stream_and_no_other() {
 }
 
 #[test]
+fn a_request_that_waits_for_a_stream_goes_on_when_more_are_allowed() {
+    let upstream = Upstream::start(|connection| {
+        let one = [(setting::MAX_CONCURRENT_STREAMS, 1)];
+        let Some(mut server) = Http2Server::start(connection, &one) else { return };
+        let mut first = None;
+        while let Some(frame) = server.frame() {
+            match (frame.kind, first) {
+                (kind::HEADERS, None) => {
+                    first = Some(frame.stream);
+                    if server.head(&frame).is_none() {
+                        return;
+                    }
+                }
+                // The second comes while the first has no response.
+                (kind::HEADERS, Some(first)) => {
+                    let Some(request) = server.head(&frame) else { return };
+                    server.respond(frame.stream, "200", request.target());
+                    server.respond(first, "200", "first");
+                }
+                (kind::DATA, _) => {
+                    server.send(&[Frame::settings(&[(setting::MAX_CONCURRENT_STREAMS, 2)])]);
+                }
+                _ => {}
+            }
+        }
+    });
+    let subject = before(&upstream, "\t\ttransport http {\n\t\t\tmax_conns_per_host 1\n\t\t}");
+    let mut client = Http2::connect(&subject.address);
+    let first = client.request("POST", "/first", &[], false);
+    wait_for("the first request", || (upstream.requests() == 1).then_some(()));
+    let second = client.request("GET", "/second", &[], true);
+    let waiting = format!("onehop_upstream_waiting{{upstream=\"{}\"}} 1", upstream.address());
+    wait_for(&waiting, || subject.metrics().contains(&waiting).then_some(()));
+    client.send(&Frame::new(kind::DATA, 0, first, "part"));
+    client.wait_on(second, "the second response", |answer| answer.body == b"/second");
+    client.wait_on(first, "the first response", |answer| answer.body == b"first");
+    subject.expect_no_fault();
+}
+
+#[test]
 fn a_connection_gets_no_request_after_its_goaway() {
     let late = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&late);
