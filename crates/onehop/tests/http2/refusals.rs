@@ -205,10 +205,12 @@ fn a_body_of_another_length_than_its_content_length_is_no_whole_request() {
         let stream = client.request("POST", "/", &[("content-length", length)], false);
         client.send(&Frame::new(kind::DATA, flag::END_STREAM, stream, body));
         let answer = client.answer(stream);
-        assert!(is_malformed(&answer), "{length} for {body:?}: {} {:?}", answer.status, answer.reset);
+        // With a length of 0 the request is whole before its body comes, and its response may be.
+        let may_be_over = length == "0" && answer.status == 200;
+        let shown = format!("{length} for {body:?}: {} {:?}", answer.status, answer.reset);
+        assert!(is_malformed(&answer) || may_be_over, "{shown}");
         assert_eq!(client.get("/after").status, 200);
     }
-    // With a length of 0 the request is whole before its body comes.
     for seen in upstream.seen().iter().filter(|seen| seen.method() != "GET") {
         assert_eq!((seen.field("Content-Length"), seen.text()), (Some("0"), String::new()), "{}", seen.head);
     }
