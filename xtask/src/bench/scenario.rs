@@ -39,13 +39,14 @@ pub(super) fn run(name: &str, words: &[&str]) -> Outcome {
     if smoke {
         words.extend(SMOKE);
     }
+    // A scenario's file names them, so they come before it is read.
+    rivals::make_site()?;
+    rivals::make_certificate()?;
     let scenario = Scenario::read(&folder)?;
     let programs = ground::target_folder("bench/programs")?;
     for program in scenario.programs(&Choice::default())?.iter().chain(&scenario.file.needs) {
         provide(program, &programs)?;
     }
-    rivals::make_site()?;
-    rivals::make_certificate()?;
     let results = ground::target_folder("bench/results")?.join(format!("{name}.json"));
     // What an earlier run left is no result of this one.
     let _ = std::fs::remove_file(&results);
