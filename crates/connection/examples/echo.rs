@@ -16,7 +16,7 @@ use onehop_connection::limits::{DEADLINE_TICK, Timeouts, UPLOAD_PIECE_BYTES_MAX}
 use onehop_connection::response_writer::gone;
 use onehop_connection::socket::Socket;
 use onehop_connection::write::write_both;
-use onehop_connection::{Core, ExchangeIo, Permits, RequestBody, ResponseWriter, Shared};
+use onehop_connection::{Core, ExchangeIo, Extent, Permits, RequestBody, ResponseWriter, Shared};
 use onehop_http1::{BodyLength, Limits, Next, ServerCodec};
 use onehop_message::error::HttpError;
 use tokio::task::LocalSet;
@@ -33,7 +33,7 @@ impl Permits for Unlimited {
 
     fn resume(&self) {}
 
-    fn response_started(&self, _: u16, _: bool) {}
+    fn response_started(&self, _: u16, _: Extent) {}
 }
 
 #[tokio::main(flavor = "current_thread")]

@@ -18,8 +18,19 @@ pub trait Permits {
     fn pause(&self);
     /// Takes them back without waiting: the client continues.
     fn resume(&self);
-    /// The head of the response is ready. `lasts`: it may last for ever.
-    fn response_started(&self, status: u16, lasts: bool);
+    /// The head of the response is ready.
+    fn response_started(&self, status: u16, extent: Extent);
+}
+
+/// How long a response may go on, as far as its head tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// The length of its body is known.
+    Known,
+    /// The length of its body is not known.
+    Unknown,
+    /// It is a stream, which may last for ever: events, or another protocol.
+    Stream,
 }
 
 /// A connection while a handler answers one request piece by piece.

@@ -42,7 +42,7 @@ pub mod write;
 
 pub use core::{Core, Shared};
 pub use edits::ResponseEdits;
-pub use exchange_io::{ExchangeIo, Permits};
+pub use exchange_io::{ExchangeIo, Extent, Permits};
 pub use request_body::RequestBody;
 pub use response_writer::{Ended, ResponseWriter, Sent};
 pub use slot::{Slot, SlotHolder, YieldSlot};

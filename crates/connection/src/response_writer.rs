@@ -19,7 +19,7 @@ use tokio::io::AsyncWrite;
 use crate::compressor::{self, Compressor, StreamCoding};
 use crate::deadline::{Deadline, Waiting};
 use crate::edits::ResponseEdits;
-use crate::exchange_io::ExchangeIo;
+use crate::exchange_io::{ExchangeIo, Extent};
 use crate::limits::{RESPONSE_BUFFER_BYTES_MAX, WRITE_GATHER_BYTES_MAX};
 use crate::slot::Slot;
 use crate::slow_clients::{Reservation, Resource};
@@ -157,6 +157,12 @@ impl<'l, 'c> ResponseWriter<'l, 'c> {
         if response.close || may_end_early || self.io.core.is_stopping() {
             codec.close_after_answer();
         }
+        let is_event_stream = response.is_event_stream();
+        let extent = match length {
+            _ if upgrade || is_event_stream => Extent::Stream,
+            BodyLength::Chunked => Extent::Unknown,
+            BodyLength::Known(_) | BodyLength::None => Extent::Known,
+        };
         let length = if self.is_encoded { BodyLength::Chunked } else { length };
         let has_date = response.fields.get("date").is_some();
         self.io.deadline.clear();
@@ -165,12 +171,9 @@ impl<'l, 'c> ResponseWriter<'l, 'c> {
             let (status, fields) = (response.status, response.fields.lines());
             codec.write_head(self.output, AnswerHead { status, fields, date, body: length, upgrade });
         });
-        // A response that may last for ever is no longer in flight.
-        let is_event_stream = response.is_event_stream();
         self.io.is_event_stream.set(is_event_stream);
         self.io.streaming.take();
-        let lasts = upgrade || is_event_stream;
-        self.io.permits.response_started(response.status, lasts);
+        self.io.permits.response_started(response.status, extent);
         self.state = if upgrade { Sent::Upgrade } else { Sent::Head };
         self.io.is_responding.set(true);
     }

@@ -7,6 +7,7 @@
 use std::thread;
 use std::time::Duration;
 
+use onehop_metrics::site::Delivery;
 use onehop_metrics::stats::Stats;
 use onehop_metrics::{Handler, Registry, prometheus};
 
@@ -18,7 +19,8 @@ fn main() {
             scope.spawn(move || {
                 core.connection_opened();
                 for micros in 0..1_000 {
-                    counters.record(Handler::FileServer, 200, 512, Duration::from_micros(micros));
+                    let took = Duration::from_micros(micros);
+                    counters.record(Handler::FileServer, 200, 512, took, Delivery::Whole);
                 }
                 core.connection_closed();
             });

@@ -1,68 +1,14 @@
-//! Counters of sites and cores, each written by one core alone, and the registry of them all.
+//! Counters of cores, each written by one core alone, and the registry of these and those of sites.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use onehop_message::error::HttpError;
 
-use crate::handler::Handler;
+use crate::counter::Counter;
 use crate::limits::SITES_COUNTED_MAX;
-
-/// Upper bounds of the latency histogram's buckets, in microseconds; one more bucket takes the rest.
-/// From memory a response takes microseconds, from an application milliseconds to seconds.
-pub(crate) const BUCKETS_MICROS: [u64; 18] = [
-    5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000,
-    1_000_000, 5_000_000,
-];
-
-/// Status classes 1xx to 5xx.
-pub(crate) const CLASSES: usize = 5;
-
-/// A counter with one writer.
-#[derive(Debug, Default)]
-pub(crate) struct Counter(AtomicU64);
-
-impl Counter {
-    /// Adds; only the owning core calls it, so that no locked instruction is needed.
-    fn add(&self, amount: u64) {
-        self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(amount), Ordering::Relaxed);
-    }
-
-    pub(crate) fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
-/// Counters of one site on one core; on cache lines of its own.
-#[derive(Debug, Default)]
-#[repr(align(128))]
-pub struct SiteCounters {
-    pub(crate) requests: [[Counter; CLASSES]; Handler::ALL.len()],
-    pub(crate) sent_bytes: Counter,
-    pub(crate) buckets: [Counter; BUCKETS_MICROS.len() + 1],
-    pub(crate) duration_nanos: Counter,
-}
-
-impl SiteCounters {
-    /// Counts a response: its handler, its status, the bytes of its body, the time since the request's head was
-    /// complete.
-    pub fn record(&self, handler: Handler, status: u16, sent: u64, took: Duration) {
-        let class = usize::from(status / 100).clamp(1, CLASSES) - 1;
-        self.requests[handler as usize][class].add(1);
-        self.sent_bytes.add(sent);
-        let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
-        let bucket = BUCKETS_MICROS.iter().position(|bound| nanos <= bound * 1_000);
-        self.buckets[bucket.unwrap_or(BUCKETS_MICROS.len())].add(1);
-        self.duration_nanos.add(nanos);
-    }
-
-    /// Requests in all.
-    pub fn requests(&self) -> u64 {
-        self.requests.iter().flatten().map(Counter::get).sum()
-    }
-}
+use crate::site::SiteCounters;
 
 /// Why a TLS handshake failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -287,17 +233,6 @@ impl Registry {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_response_counts_under_its_handler_class_and_time() {
-        let counters = SiteCounters::default();
-        counters.record(Handler::Spa, 304, 10, Duration::from_micros(5));
-        counters.record(Handler::Spa, 200, 20, Duration::from_secs(60));
-        assert_eq!(counters.requests(), 2);
-        assert_eq!(counters.requests[Handler::Spa as usize].each_ref().map(Counter::get), [0, 1, 1, 0, 0]);
-        assert_eq!((counters.buckets[0].get(), counters.buckets[BUCKETS_MICROS.len()].get()), (1, 1));
-        assert_eq!(counters.sent_bytes.get(), 30);
-    }
 
     #[test]
     fn a_site_keeps_its_counters_and_sites_beyond_the_bound_share_one() {

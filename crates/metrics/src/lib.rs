@@ -6,7 +6,9 @@
 //!
 //! | module | what it has |
 //! | --- | --- |
-//! | [`counters`] | the counters of sites and cores, and the registry of them all |
+//! | [`site`] | the counters and latency histograms of a site, by handler |
+//! | [`counters`] | the counters of cores, and the registry of them all |
+//! | [`histogram`] | durations in buckets, and what readers take of them |
 //! | [`handler`] | the handlers as labels |
 //! | [`stats`] | what other crates count (workers, upstreams, limits), as plain data that the caller fills in |
 //! | [`prometheus`] | both as the text of `/metrics` |
@@ -17,11 +19,14 @@
 #![forbid(unsafe_code)]
 
 pub mod access_log;
+mod counter;
 pub mod counters;
 mod exposition;
 pub mod handler;
+pub mod histogram;
 pub mod limits;
 pub mod prometheus;
+pub mod site;
 pub mod stats;
 
 pub use counters::Registry;

@@ -9,6 +9,16 @@ pub const SITES_COUNTED_MAX: usize = 1_000;
 /// Upstreams with metrics of their own; beyond it they are counted together as `_other`.
 pub const UPSTREAMS_COUNTED_MAX: usize = 1_000;
 
+/// Durations up to this one share the first bucket of a histogram: a response from memory takes microseconds.
+pub const HISTOGRAM_SHORTEST: Duration = Duration::from_nanos(100);
+
+/// Durations beyond this one count in the last bucket of a histogram: clients and timeouts give up long before.
+pub const HISTOGRAM_LONGEST: Duration = Duration::from_secs(1_000);
+
+/// How long a response without a known length may go on after its head before it counts as a stream: a page that is
+/// rendered piece by piece is over by then.
+pub const STREAM_AFTER: Duration = Duration::from_secs(10);
+
 /// Bytes of log lines that a core gathers before it hands them to the writer.
 pub const LOG_BATCH_BYTES: usize = 32 * 1024;
 

@@ -3,25 +3,60 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
-use crate::counters::{
-    BUCKETS_MICROS, CLASSES, CoreCounters, Counter, HandshakeFailure, HeaderRefusal, Http2Failure, Registry,
-    SiteCounters,
-};
+use crate::counter::Counter;
+use crate::counters::{CoreCounters, HandshakeFailure, HeaderRefusal, Http2Failure, Registry};
 use crate::exposition::Exposition;
 use crate::exposition::Kind::{Counter as Counts, Gauge, Histogram};
 use crate::handler::Handler;
+use crate::histogram::Snapshot;
+use crate::site::HandlerTotals;
 use crate::stats::{Stats, apps, limiters, rate_limits, upstreams};
 
-type Sites = [(Arc<str>, Vec<Arc<SiteCounters>>)];
+/// Upper bounds of the buckets of latency histograms, in microseconds. From memory a response takes microseconds, from an
+/// application milliseconds to seconds.
+const BOUNDS_MICROS: [u64; 20] = [
+    5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000,
+    1_000_000, 2_500_000, 5_000_000, 10_000_000,
+];
+
+/// Each site with the handlers that have answered there.
+type Sites = [(Arc<str>, Vec<(Handler, HandlerTotals)>)];
+
+/// A latency histogram by site and handler: its name, its help, what it shows of the totals.
+type Latency = (&'static str, &'static str, fn(&HandlerTotals) -> &Snapshot);
+
+const LATENCIES: [Latency; 4] = [
+    (
+        "onehop_request_duration_seconds",
+        "From a complete head to a response that is written or ready to be.",
+        |totals| &totals.durations,
+    ),
+    (
+        "onehop_cold_start_duration_seconds",
+        "The same for requests that came before the worker that answered them had answered any.",
+        |totals| &totals.cold_starts,
+    ),
+    (
+        "onehop_first_byte_seconds",
+        "From a complete head to the head of a response that is sent piece by piece.",
+        |totals| &totals.first_bytes,
+    ),
+    ("onehop_stream_first_byte_seconds", "From a complete head to the head of a stream.", |totals| {
+        &totals.stream_first_bytes
+    }),
+];
 
 /// All counters, added up over the cores, and what others count.
 pub fn render(registry: &Registry, stats: &Stats) -> String {
     let mut out = Exposition::default();
-    let sites = registry.sites();
+    let sites = registry.sites().into_iter().map(|(site, cores)| (site, HandlerTotals::of(&cores)));
+    let sites: Vec<_> = sites.collect();
     requests(&mut out, &sites);
     sent_bytes(&mut out, &sites);
-    durations(&mut out, &sites);
+    streams(&mut out, &sites);
+    latencies(&mut out, &sites);
     process(&mut out, registry);
     handshakes(&mut out, &registry.cores);
     http2(&mut out, &registry.cores);
@@ -36,49 +71,79 @@ pub fn render(registry: &Registry, stats: &Stats) -> String {
     out.text
 }
 
-fn sum<T>(cores: &[Arc<T>], which: impl Fn(&T) -> &Counter) -> u64 {
+fn sum(cores: &[Arc<CoreCounters>], which: impl Fn(&CoreCounters) -> &Counter) -> u64 {
     cores.iter().map(|core| which(core).get()).sum()
 }
 
 fn requests(out: &mut Exposition, sites: &Sites) {
     let name = "onehop_requests_total";
     out.family(name, Counts, "Requests answered, by site, handler and status class.");
-    for (site, cores) in sites {
-        for handler in Handler::ALL {
-            for class in 0..CLASSES {
-                let count = sum(cores, |core| &core.requests[handler as usize][class]);
-                if count > 0 {
-                    let class = format!("{}xx", class + 1);
-                    let labels = [("site", &**site), ("handler", handler.name()), ("class", &class)];
-                    out.sample(name, &labels, count);
-                }
-            }
+    for_each_handler(sites, |site, handler, totals| {
+        for (class, count) in totals.responses.iter().enumerate().filter(|(_, count)| **count > 0) {
+            let class = format!("{}xx", class + 1);
+            out.sample(name, &[("site", site), ("handler", handler), ("class", &class)], count);
         }
-    }
+    });
 }
 
 fn sent_bytes(out: &mut Exposition, sites: &Sites) {
     let name = "onehop_sent_bytes_total";
     out.family(name, Counts, "Bytes of answers' bodies.");
-    for (site, cores) in sites {
-        out.sample(name, &[("site", site)], sum(cores, |core| &core.sent_bytes));
+    for (site, handlers) in sites {
+        let sent: u64 = handlers.iter().map(|(_, totals)| totals.sent_bytes).sum();
+        out.sample(name, &[("site", site)], sent);
     }
 }
 
-fn durations(out: &mut Exposition, sites: &Sites) {
-    let name = "onehop_request_duration_seconds";
-    out.family(name, Histogram, "From a complete head to an answer that is written or ready to be.");
-    let bucket = format!("{name}_bucket");
-    for (site, cores) in sites {
-        let mut total = 0;
-        let bounds = BUCKETS_MICROS.iter().map(|bound| seconds(bound * 1_000));
-        for (number, bound) in bounds.chain(["+Inf".to_owned()]).enumerate() {
-            total += sum(cores, |core| &core.buckets[number]);
-            out.sample(&bucket, &[("site", site), ("le", &bound)], total);
+fn streams(out: &mut Exposition, sites: &Sites) {
+    let name = "onehop_streams_total";
+    out.family(
+        name,
+        Counts,
+        "Responses that may last for ever: events, tunnels, long ones of unknown length.",
+    );
+    for_each_handler(sites, |site, handler, totals| {
+        if totals.streams() > 0 {
+            out.sample(name, &[("site", site), ("handler", handler)], totals.streams());
         }
-        let spent = seconds(sum(cores, |core| &core.duration_nanos));
-        out.sample(&format!("{name}_sum"), &[("site", site)], spent);
-        out.sample(&format!("{name}_count"), &[("site", site)], total);
+    });
+    let name = "onehop_streams_open";
+    out.family(name, Gauge, "Streams of events and tunnels that are open.");
+    for_each_handler(sites, |site, handler, totals| {
+        if totals.streams() > 0 {
+            out.sample(name, &[("site", site), ("handler", handler)], totals.streams_open);
+        }
+    });
+}
+
+fn latencies(out: &mut Exposition, sites: &Sites) {
+    for (name, help, latency) in LATENCIES {
+        out.family(name, Histogram, help);
+        for_each_handler(sites, |site, handler, totals| {
+            let latency = latency(totals);
+            if latency.count() > 0 {
+                histogram(out, name, &[("site", site), ("handler", handler)], latency);
+            }
+        });
+    }
+}
+
+fn histogram(out: &mut Exposition, name: &str, labels: &[(&str, &str); 2], latency: &Snapshot) {
+    let (bucket, [site, handler]) = (format!("{name}_bucket"), *labels);
+    for bound in BOUNDS_MICROS.map(|micros| micros * 1_000) {
+        let count = latency.count_to(Duration::from_nanos(bound));
+        out.sample(&bucket, &[site, handler, ("le", &seconds(bound))], count);
+    }
+    out.sample(&bucket, &[site, handler, ("le", "+Inf")], latency.count());
+    out.sample(&format!("{name}_sum"), labels, seconds(latency.nanos()));
+    out.sample(&format!("{name}_count"), labels, latency.count());
+}
+
+fn for_each_handler(sites: &Sites, mut each: impl FnMut(&str, &str, &HandlerTotals)) {
+    for (site, handlers) in sites {
+        for (handler, totals) in handlers {
+            each(site, handler.name(), totals);
+        }
     }
 }
 

@@ -35,7 +35,9 @@ pub struct Worker {
     last_lag_micros: AtomicU32,
     /// When it sent something on a worker connection last, in microseconds since it was made.
     heard_micros: AtomicU64,
-    /// When it was made; the time that the next field counts from.
+    /// When it sent something of a response first, in the same way; [`NOT_ANSWERED`]: it has not.
+    answered_micros: AtomicU64,
+    /// When it was made; the time that these fields count from.
     made: Instant,
     /// Since when, in microseconds, it has not answered its supervisor's ping; [`NOT_PINGED`]: it has.
     pinged_micros: AtomicU64,
@@ -81,6 +83,9 @@ impl Transport {
 
 /// The worker has not reported how late it is, or cannot.
 const NOT_MEASURED: u32 = u32::MAX;
+
+/// It has sent nothing of a response.
+const NOT_ANSWERED: u64 = u64::MAX;
 
 /// No ping is open.
 const NOT_PINGED: u64 = u64::MAX;
@@ -134,6 +139,7 @@ impl Worker {
             lag_micros: AtomicU32::new(0),
             last_lag_micros: AtomicU32::new(NOT_MEASURED),
             heard_micros: AtomicU64::new(0),
+            answered_micros: AtomicU64::new(NOT_ANSWERED),
             made: Instant::now(),
             pinged_micros: AtomicU64::new(NOT_PINGED),
             upstream: OnceLock::new(),
@@ -168,8 +174,20 @@ impl Worker {
 
     /// Notes that a frame of an exchange has come: its event loop turns, or at least it works.
     pub(crate) fn was_heard(&self, now: Instant) {
-        let micros = now.saturating_duration_since(self.made).as_micros();
-        self.heard_micros.store(u64::try_from(micros).unwrap_or(u64::MAX), Ordering::Relaxed);
+        let micros = self.age_at(now);
+        self.heard_micros.store(micros, Ordering::Relaxed);
+        if self.answered_micros.load(Ordering::Relaxed) == NOT_ANSWERED {
+            self.answered_micros.store(micros, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether a request that came then came before the worker had answered any: it waits for what a worker does once.
+    pub fn is_cold_for(&self, received: Instant) -> bool {
+        self.age_at(received) < self.answered_micros.load(Ordering::Relaxed)
+    }
+
+    fn age_at(&self, now: Instant) -> u64 {
+        u64::try_from(now.saturating_duration_since(self.made).as_micros()).unwrap_or(u64::MAX)
     }
 
     /// When the last frame of an exchange came; when the worker was made, where none did.
@@ -186,8 +204,7 @@ impl Worker {
 
     /// Notes that its supervisor has sent a ping.
     pub fn was_pinged(&self, now: Instant) {
-        let micros = now.saturating_duration_since(self.made).as_micros();
-        self.pinged_micros.store(u64::try_from(micros).unwrap_or(NOT_PINGED - 1), Ordering::Relaxed);
+        self.pinged_micros.store(self.age_at(now).min(NOT_PINGED - 1), Ordering::Relaxed);
     }
 
     /// Notes the answer to a ping: its event loop was so late at worst since the last one. For its supervisor alone.

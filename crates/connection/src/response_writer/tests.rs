@@ -14,7 +14,7 @@ use super::*;
 use crate::client_stream::ClientStream;
 use crate::compressor::CompressorMemory;
 use crate::core::{Core, Shared};
-use crate::exchange_io::Permits;
+use crate::exchange_io::{Extent, Permits};
 use crate::limits::Timeouts;
 use crate::socket::Socket;
 
@@ -26,7 +26,7 @@ impl Permits for NoPermits {
     }
     fn pause(&self) {}
     fn resume(&self) {}
-    fn response_started(&self, _: u16, _: bool) {}
+    fn response_started(&self, _: u16, _: Extent) {}
 }
 
 /// Sends a response of these bytes, compressed by a zstd that was promised ten of them. Returns how that ended, and what the

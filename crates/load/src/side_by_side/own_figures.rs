@@ -183,7 +183,7 @@ fn read(address: SocketAddr, path: &str) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&response.body).into_owned())
 }
 
-/// From Prometheus' text. All sites are added up: there is one.
+/// From Prometheus' text. All sites and handlers are added up: there is one site.
 fn from_metrics(text: &str) -> Look {
     let mut look = Look { requests: 0, classes: BTreeMap::new(), buckets: Vec::new() };
     for line in text.lines().filter(|line| !line.starts_with('#')) {
@@ -227,10 +227,14 @@ mod tests {
     const METRICS: &str = "# HELP onehop_requests_total Requests answered\n\
         onehop_requests_total{site=\":1\",handler=\"app\",class=\"2xx\"} 40\n\
         onehop_requests_total{site=\":1\",handler=\"files\",class=\"4xx\"} 2\n\
-        onehop_request_duration_seconds_bucket{site=\":1\",le=\"0.0005\"} 30\n\
-        onehop_request_duration_seconds_bucket{site=\":1\",le=\"0.001\"} 42\n\
-        onehop_request_duration_seconds_bucket{site=\":1\",le=\"+Inf\"} 42\n\
-        onehop_request_duration_seconds_sum{site=\":1\"} 0.01\n\
+        onehop_request_duration_seconds_bucket{site=\":1\",handler=\"app\",le=\"0.0005\"} 29\n\
+        onehop_request_duration_seconds_bucket{site=\":1\",handler=\"app\",le=\"0.001\"} 40\n\
+        onehop_request_duration_seconds_bucket{site=\":1\",handler=\"app\",le=\"+Inf\"} 40\n\
+        onehop_request_duration_seconds_sum{site=\":1\",handler=\"app\"} 0.01\n\
+        onehop_request_duration_seconds_bucket{site=\":1\",handler=\"files\",le=\"0.0005\"} 1\n\
+        onehop_request_duration_seconds_bucket{site=\":1\",handler=\"files\",le=\"0.001\"} 2\n\
+        onehop_request_duration_seconds_bucket{site=\":1\",handler=\"files\",le=\"+Inf\"} 2\n\
+        onehop_cold_start_duration_seconds_bucket{site=\":1\",handler=\"app\",le=\"+Inf\"} 1\n\
         onehop_connections_total 7\n";
 
     #[test]

@@ -3,6 +3,7 @@
 //! The order of a start: read the trees, build the snapshot, bind every address, start the cores. Only
 //! then are requests answered, and nothing that can fail is left.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -407,10 +408,16 @@ impl Inner {
 impl Api for Inner {
     fn status(&self) -> Status {
         let current = self.publisher.current();
-        let all = self.registry.sites();
-        let requests_of = |label: &str| {
-            let counters = all.iter().find(|(site, _)| &**site == label);
-            counters.map_or(0, |(_, cores)| cores.iter().map(|core| core.requests()).sum())
+        let counted = self.registry.sites().into_iter();
+        let counted: BTreeMap<_, _> = counted
+            .map(|(label, cores)| {
+                let status = SiteStatus::of(&label, &cores);
+                (label, status)
+            })
+            .collect();
+        let status_of = |label: &str| {
+            let status = counted.get(label).cloned();
+            status.unwrap_or_else(|| SiteStatus { site: label.to_owned(), ..SiteStatus::default() })
         };
         let sites = current.checked.sites.iter();
         Status {
@@ -422,10 +429,8 @@ impl Api for Inner {
             admin: self.admin.clone(),
             reloads: self.reloads.load(Ordering::Relaxed),
             open_connections: self.shared.open_connections() as u64,
-            requests: all.iter().flat_map(|(_, cores)| cores).map(|core| core.requests()).sum(),
-            sites: sites
-                .map(|site| SiteStatus { site: site.label.clone(), requests: requests_of(&site.label) })
-                .collect(),
+            requests: counted.values().map(|site| site.requests).sum(),
+            sites: sites.map(|site| status_of(&site.label)).collect(),
             stores: current.stores.iter().map(|store| StoreStatus::of(store)).collect(),
             apps: self.supervisor.status(),
             proxies: self.upstreams.status(),

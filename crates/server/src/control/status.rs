@@ -1,8 +1,11 @@
 //! What `onehop status` and the control socket tell; documented in docs/control-api.md.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use onehop_files::store::Store;
+use onehop_metrics::histogram::Snapshot;
+use onehop_metrics::site::{HandlerTotals, SiteCounters};
 use onehop_metrics::stats::limiters::LimiterStats;
 use onehop_metrics::stats::upstreams::ConnectionStats;
 use onehop_supervisor::AppStatus;
@@ -96,13 +99,53 @@ impl UpstreamStatus {
     }
 }
 
-/// A site in [`Status`].
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// A site in [`Status`], since the start. The percentiles leave out streams, cold starts and rejected requests.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct SiteStatus {
     /// Its label.
     pub site: String,
-    /// Requests since the start.
+    /// Requests.
     pub requests: u64,
+    /// Requests that were answered with a status of 500 or above.
+    pub errors: u64,
+    /// Requests that were rejected because there was too much to do.
+    pub rejected: u64,
+    /// The median of the latency in milliseconds, at most 5 % off; none before the first request.
+    pub p50_ms: Option<f64>,
+    /// The 99th percentile.
+    pub p99_ms: Option<f64>,
+    /// Requests that came before the worker that answered them had answered any.
+    pub cold_starts: u64,
+    /// The latency of the slowest of them.
+    pub slowest_cold_start_ms: Option<f64>,
+    /// Streams that have started: events, tunnels, long responses of unknown length.
+    pub streams: u64,
+    /// Streams of events and tunnels that are open.
+    pub streams_open: u64,
+}
+
+impl SiteStatus {
+    /// What a site has counted on each core.
+    pub(super) fn of(site: &str, cores: &[Arc<SiteCounters>]) -> Self {
+        let handlers = HandlerTotals::of(cores).into_iter().map(|(_, totals)| totals);
+        let totals = handlers.reduce(HandlerTotals::merged).unwrap_or_default();
+        let milliseconds = |latency: &Snapshot, share| {
+            let quantile = latency.quantile(share)?;
+            Some(quantile.as_nanos() as f64 / 1_000_000.0)
+        };
+        Self {
+            site: site.to_owned(),
+            requests: totals.requests(),
+            errors: totals.errors(),
+            rejected: totals.rejected,
+            p50_ms: milliseconds(&totals.durations, 0.5),
+            p99_ms: milliseconds(&totals.durations, 0.99),
+            cold_starts: totals.cold_starts.count(),
+            slowest_cold_start_ms: milliseconds(&totals.cold_starts, 1.0),
+            streams: totals.streams(),
+            streams_open: totals.streams_open,
+        }
+    }
 }
 
 /// A root in [`Status`].

@@ -3,6 +3,7 @@
 //! Plain data: the walk through the routes ([`super::walk`]) fills it in, handlers read it. Knows no handler and no route.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use std::time::Instant;
@@ -53,6 +54,8 @@ pub struct RequestContext<'a> {
     pub upstream: Option<Arc<Member>>,
     /// Why that one could not be reached, for logs.
     pub reason: Option<String>,
+    /// It came before the worker that has it had answered any request.
+    pub(crate) is_cold: Cell<bool>,
     /// The error that the request has met. In a box, since few requests meet one and each would carry the room.
     pub failure: Option<Box<Failure>>,
 }
@@ -111,6 +114,7 @@ impl<'a> RequestContext<'a> {
             handler: Handler::None,
             upstream: None,
             reason: None,
+            is_cold: Cell::new(false),
             failure: None,
         }
     }

@@ -14,7 +14,8 @@ use onehop_acme::MemoryChallenges;
 use onehop_connection::limits::Timeouts;
 use onehop_limits::log_sampling::LogSampling;
 use onehop_metrics::access_log::LogBatches;
-use onehop_metrics::counters::{CoreCounters, SiteCounters};
+use onehop_metrics::counters::CoreCounters;
+use onehop_metrics::site::SiteCounters;
 use onehop_tls::ChainTable;
 use onehop_upstream::{Mailboxes, Pools};
 use onehop_workers::{Windows, WorkerConnections};
@@ -198,6 +199,12 @@ impl Core {
             *self.view.borrow_mut() = Rc::new(View { snapshot: self.shared.snapshot.load_full() });
         }
         Rc::clone(&self.view.borrow())
+    }
+
+    /// This core's counters of a site; of requests that reached no site, where there is none.
+    pub(crate) fn site_counters<'a>(&'a self, view: &'a View, site: Option<usize>) -> &'a SiteCounters {
+        let site = site.and_then(|number| view.snapshot.sites.get(number));
+        site.and_then(|site| site.counters.get(self.number)).unwrap_or(&self.other)
     }
 
     /// What is done at every tick, whether or not requests come: deadlines, date, logs, and letting

@@ -32,6 +32,7 @@ use onehop_message::methods::Methods;
 use onehop_message::origin::Origin;
 use onehop_message::response::{Body, Response};
 use onehop_metrics::Handler;
+use onehop_metrics::site::Delivery;
 use onehop_upstream::member::Member;
 
 use admission::Limiters;
@@ -56,6 +57,8 @@ pub struct Served {
     pub error: Option<HttpError>,
     /// Its name in the response that an error route gave.
     pub error_id: Option<ErrorId>,
+    /// How the response is delivered.
+    pub delivery: Delivery,
 }
 
 /// What a request waits for.
@@ -93,20 +96,13 @@ pub(crate) fn find_site<'a>(
     response: &mut Response,
 ) -> Result<(usize, &'a Site), Served> {
     if !origin.tls && head.path().starts_with(CHALLENGES) && answer_challenge(head, challenges, response) {
-        return Err(Served {
-            site: None,
-            handler: Handler::None,
-            upstream: None,
-            reason: None,
-            error: None,
-            error_id: None,
-        });
+        return Err(Served::before_a_site(None));
     }
     // RFC 9110 section 9.3.6: a 2xx would promise a tunnel.
     if head.method() == Method::Connect {
         let error = HttpError::MethodNotAllowed(snapshot.methods());
         error_response::fill(error, response);
-        return Err(Served::before_a_site(error));
+        return Err(Served::before_a_site(Some(error)));
     }
     // The host decides everything that follows; the client of an unknown one learns nothing, not even
     // whether a path exists elsewhere.
@@ -124,7 +120,7 @@ pub(crate) fn find_site<'a>(
     };
     found.filter(negotiated).ok_or_else(|| {
         error_response::fill(HttpError::UnknownHost, response);
-        Served::before_a_site(HttpError::UnknownHost)
+        Served::before_a_site(Some(HttpError::UnknownHost))
     })
 }
 
@@ -295,14 +291,16 @@ impl<'a> Routing<'a> {
         let context = &mut self.context;
         let (upstream, reason) = (context.upstream.take(), context.reason.take());
         let (site, handler) = (Some(self.number), context.handler);
+        let delivery = if context.is_cold.get() { Delivery::Cold } else { Delivery::Whole };
         let Some(failure) = context.failure.take() else {
-            return Served { site, handler, upstream, reason, error: None, error_id: None };
+            return Served { site, handler, upstream, reason, error: None, error_id: None, delivery };
         };
         let (upstream, reason) = match failure.upstream {
             Some(first) => (Some(first), failure.reason),
             None => (upstream, reason),
         };
-        Served { site, handler, upstream, reason, error: Some(failure.error), error_id: failure.id }
+        let (error, error_id) = (Some(failure.error), failure.id);
+        Served { site, handler, upstream, reason, error, error_id, delivery }
     }
 
     /// `Max-Forwards` makes this server the last one.
@@ -372,15 +370,16 @@ impl Backend {
 }
 
 impl Served {
-    /// Refused before its site was known.
-    fn before_a_site(error: HttpError) -> Self {
+    /// Answered before its site was known.
+    fn before_a_site(error: Option<HttpError>) -> Self {
         Self {
             site: None,
             handler: Handler::None,
             upstream: None,
             reason: None,
-            error: Some(error),
+            error,
             error_id: None,
+            delivery: Delivery::Whole,
         }
     }
 }

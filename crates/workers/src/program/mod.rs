@@ -13,6 +13,7 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Instant;
 
 use onehop_config::checked::{AppAddress, AppProtocol, AppRun};
 use onehop_message::error::HttpError;
@@ -81,6 +82,7 @@ pub async fn exchange(
         let outcome = exchange::run(&mut exchange, &mut program, client).await;
         let broke = match outcome.result {
             Ok(received) => {
+                worker.was_heard(Instant::now());
                 if outcome.is_reusable {
                     pools.give_back(peer, connection);
                 }

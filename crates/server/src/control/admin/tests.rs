@@ -37,7 +37,7 @@ impl Api for Remembering {
             reloads: self.reloads.load(Ordering::Relaxed) as u64,
             open_connections: 1,
             requests: 5,
-            sites: vec![SiteStatus { site: "a \"quoted\" site".into(), requests: 5 }],
+            sites: vec![SiteStatus { site: "a \"quoted\" site".into(), ..SiteStatus::default() }],
             stores: vec![StoreStatus {
                 root: PathBuf::from("/srv/dist"),
                 files: 2,

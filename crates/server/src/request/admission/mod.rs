@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use onehop_config::checked::limit::{Limit, Priority};
-use onehop_connection::Ended;
+use onehop_connection::{Ended, Extent};
 use onehop_limits::concurrency::{self, Acquire, ConcurrencyLimiter, QueuePosition};
 use onehop_limits::event_loop_lag;
 use onehop_message::error::{HttpError, LimitCause};
@@ -366,8 +366,8 @@ impl onehop_connection::Permits for SharedPermits<'_> {
         self.0.borrow_mut().resume();
     }
 
-    fn response_started(&self, status: u16, lasts: bool) {
-        self.0.borrow_mut().answered(status, lasts);
+    fn response_started(&self, status: u16, extent: Extent) {
+        self.0.borrow_mut().answered(status, extent == Extent::Stream);
     }
 }
 

@@ -43,6 +43,7 @@ pub(crate) async fn call(
         attempts += 1;
         let slot = call.take_slot(body, writer).await?;
         let id = slot.worker.id;
+        context.is_cold.set(slot.worker.is_cold_for(context.request.received));
         let ended = if matches!(slot.worker.transport, Transport::Http { .. }) {
             match program::exchange(&call, &core.upstreams, slot, body, writer, response).await {
                 // Nothing of the request has left.

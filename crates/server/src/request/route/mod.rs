@@ -19,7 +19,7 @@ use onehop_config::checked::{
 };
 use onehop_message::methods::Methods;
 use onehop_metrics::access_log::LogTarget;
-use onehop_metrics::counters::SiteCounters;
+use onehop_metrics::site::SiteCounters;
 use onehop_tls::{Chain, Policy};
 use regex_lite::Regex;
 

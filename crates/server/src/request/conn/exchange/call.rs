@@ -9,8 +9,10 @@ use onehop_http1::{Next, Version};
 use onehop_message::error::HttpError;
 use onehop_message::error_response;
 use onehop_message::response::{Body, Response};
+use onehop_metrics::site::Delivery;
 
 use super::arrival;
+use super::responding::Responding;
 use super::{After, Busy, Exchange};
 use crate::request::admission::{Acquired, Permits, SharedPermits};
 use crate::request::context::RequestContext;
@@ -39,6 +41,8 @@ struct Asked {
     trailers: Vec<u8>,
     /// The part of the response that waits for its client.
     spooled: Option<Reservation>,
+    /// How the response is delivered.
+    delivery: Delivery,
 }
 
 /// A connection's buffers besides the head, which the routing holds.
@@ -69,11 +73,14 @@ impl Exchange {
             }
             // Answers to earlier requests must not wait for this one.
             self.flush(output).await?;
-            let Asked { ended, sent, trailers, spooled } = self
+            let Asked { ended, sent, trailers, spooled, delivery } = self
                 .ask_in_turn(&mut routing, backend, view, acquired, Ends { input, output, response })
                 .await;
             self.deadline.clear();
             let mut served = routing.served();
+            if served.delivery == Delivery::Whole || delivery == Delivery::Stream {
+                served.delivery = delivery;
+            }
             match ended {
                 Ok(Ended::Complete) => {}
                 Ok(Ended::Sent) => {
@@ -146,9 +153,10 @@ impl Exchange {
     ) -> Asked {
         let Ends { input, output, response } = ends;
         let core = Rc::clone(&self.core);
-        let shared = SharedPermits::none();
-        let io = self.exchange_io(&shared);
-        let held = &shared.0;
+        let counters = core.site_counters(view, Some(routing.number));
+        let responding = Responding::new(counters, backend.handler(), routing.context.request.received);
+        let io = self.exchange_io(&responding);
+        let held = &responding.permits.0;
         let mut upload = RequestBody::new(&io, input);
         let context = &routing.context;
         let arrived = arrival::arrive(acquired, backend, context, &view.snapshot, &io, &mut upload).await;
@@ -194,12 +202,12 @@ impl Exchange {
             }
             let sent = download.sent;
             let (trailers, spooled) = download.into_parts();
-            break Asked { ended, sent, trailers, spooled };
+            break Asked { ended, sent, trailers, spooled, delivery: responding.delivery() };
         }
     }
 
     /// The connection as handlers use it.
-    fn exchange_io<'c>(&'c mut self, permits: &'c SharedPermits<'_>) -> ExchangeIo<'c> {
+    fn exchange_io<'c>(&'c mut self, permits: &'c dyn onehop_connection::Permits) -> ExchangeIo<'c> {
         let Self { core, socket, codec, deadline, .. } = self;
         ExchangeIo::new(&core.connection, socket, codec, deadline, permits)
     }

@@ -1,11 +1,13 @@
 //! One request and its response, whatever version of HTTP they came in.
 //!
 //! `send.rs` writes responses, `body.rs` drops bodies that no handler wants, `call.rs` lets a handler wait for an
-//! application or an upstream, `arrival.rs` for the body before that.
+//! application or an upstream, `arrival.rs` for the body before that; `responding.rs` counts responses that it sends piece by
+//! piece.
 
 mod arrival;
 mod body;
 mod call;
+mod responding;
 mod send;
 
 use std::future::poll_fn;

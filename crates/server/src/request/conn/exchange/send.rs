@@ -12,6 +12,7 @@ use onehop_message::error_response;
 use onehop_message::response::{Body, Disk, Piece, Response, Stored};
 use onehop_metrics::Handler;
 use onehop_metrics::access_log::Entry;
+use onehop_metrics::site::Delivery;
 
 use super::{After, Exchange};
 use crate::request::Served;
@@ -67,13 +68,14 @@ impl Exchange {
         aborted: bool,
     ) {
         let site = served.site.and_then(|number| view.snapshot.sites.get(number));
-        let counters = site.and_then(|site| site.counters.get(self.core.number)).unwrap_or(&self.core.other);
-        counters.record(served.handler, response.status, sent, took);
+        let is_shed = served.error.is_some_and(HttpError::is_shed);
+        let delivery = if is_shed { Delivery::Rejected } else { served.delivery };
+        let counters = self.core.site_counters(view, served.site);
+        counters.record(served.handler, response.status, sent, took, delivery);
         if let Some(error) = served.error {
             self.core.counters.refused(error);
         }
         let logs = site.map_or_else(|| view.snapshot.logs_at(self.origin.listener), |site| &*site.logs);
-        let is_shed = served.error.is_some_and(HttpError::is_shed);
         if !logs.is_empty() && (!is_shed || self.core.rejection_lines.takes()) {
             let (head, origin) = (Some(head), &self.origin);
             let upstream = served.upstream.as_ref().map(|member| &*member.name);
@@ -179,7 +181,7 @@ impl Exchange {
     fn record_refusal(&self, response: &Response, error: HttpError, sent: u64) {
         let took = Duration::ZERO;
         self.core.counters.refused(error);
-        self.core.other.record(Handler::None, response.status, sent, took);
+        self.core.other.record(Handler::None, response.status, sent, took, Delivery::Whole);
         let view = self.core.view();
         let origin = &self.origin;
         let entry = Entry {

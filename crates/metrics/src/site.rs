@@ -1,0 +1,223 @@
+//! What a site counts on each core, by handler, and the sums over all cores.
+//!
+//! What would distort the latency of a site is counted apart: streams, which last as long as their clients like; cold
+//! starts, which show how a worker starts; rejected requests, which no handler sees.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use crate::counter::Counter;
+use crate::handler::Handler;
+use crate::histogram::{Histogram, Snapshot};
+use crate::limits::STREAM_AFTER;
+
+/// Status classes 1xx to 5xx.
+pub const CLASSES: usize = 5;
+
+/// How a response was delivered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Delivery {
+    /// Its head was sent when it was complete.
+    #[default]
+    Whole,
+    /// Its head was sent before its body was complete.
+    Pieces {
+        /// From the complete head of the request to the head of the response.
+        first_byte: Duration,
+        /// The length of its body was known then.
+        has_length: bool,
+    },
+    /// It may last for ever. [`SiteCounters::stream_started`] has counted it.
+    Stream,
+    /// The request came before the worker that answered it had answered any.
+    Cold,
+    /// There was too much to do, so that no handler saw the request.
+    Rejected,
+}
+
+/// Counters of one site on one core. A handler takes memory from its first response on.
+#[derive(Debug, Default)]
+pub struct SiteCounters {
+    handlers: [OnceLock<Box<HandlerCounters>>; Handler::ALL.len()],
+}
+
+/// Counters of one handler of a site on one core; on cache lines of their own.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct HandlerCounters {
+    responses: [Counter; CLASSES],
+    sent_bytes: Counter,
+    rejected: Counter,
+    streams_open: Counter,
+    durations: Histogram,
+    cold_starts: Histogram,
+    first_bytes: Histogram,
+    stream_first_bytes: Histogram,
+}
+
+/// What all cores have counted of one handler of a site.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HandlerTotals {
+    /// Responses by status class; streams count when they end.
+    pub responses: [u64; CLASSES],
+    /// Bytes of response bodies.
+    pub sent_bytes: u64,
+    /// Requests that were rejected because there was too much to do.
+    pub rejected: u64,
+    /// Streams that are open.
+    pub streams_open: u64,
+    /// From the complete head of a request to its response, without streams, cold starts and rejected requests.
+    pub durations: Snapshot,
+    /// The same of cold starts.
+    pub cold_starts: Snapshot,
+    /// From the complete head of a request to the head of a response that was sent piece by piece.
+    pub first_bytes: Snapshot,
+    /// The same of streams.
+    pub stream_first_bytes: Snapshot,
+}
+
+impl SiteCounters {
+    /// Counts a response: its handler, its status, the bytes of its body, the time since the request's head was
+    /// complete, how it was delivered.
+    pub fn record(&self, handler: Handler, status: u16, sent: u64, took: Duration, delivery: Delivery) {
+        let counters = self.of(handler);
+        let class = usize::from(status / 100).clamp(1, CLASSES) - 1;
+        counters.responses[class].add(1);
+        counters.sent_bytes.add(sent);
+        match delivery {
+            Delivery::Whole => counters.durations.record(took),
+            // It had no end that its client waited for.
+            Delivery::Pieces { first_byte, has_length: false }
+                if took.saturating_sub(first_byte) > STREAM_AFTER =>
+            {
+                counters.stream_first_bytes.record(first_byte);
+            }
+            Delivery::Pieces { first_byte, .. } => {
+                counters.first_bytes.record(first_byte);
+                counters.durations.record(took);
+            }
+            Delivery::Stream => {}
+            Delivery::Cold => counters.cold_starts.record(took),
+            Delivery::Rejected => counters.rejected.add(1),
+        }
+    }
+
+    /// Counts a stream whose head is sent; [`Self::stream_ended`] ends it.
+    pub fn stream_started(&self, handler: Handler, first_byte: Duration) {
+        let counters = self.of(handler);
+        counters.streams_open.add(1);
+        counters.stream_first_bytes.record(first_byte);
+    }
+
+    /// Counts the end of a stream.
+    pub fn stream_ended(&self, handler: Handler) {
+        self.of(handler).streams_open.subtract(1);
+    }
+
+    fn of(&self, handler: Handler) -> &HandlerCounters {
+        self.handlers[handler as usize].get_or_init(Box::default)
+    }
+}
+
+impl HandlerCounters {
+    fn totals(&self) -> HandlerTotals {
+        HandlerTotals {
+            responses: self.responses.each_ref().map(Counter::get),
+            sent_bytes: self.sent_bytes.get(),
+            rejected: self.rejected.get(),
+            streams_open: self.streams_open.get(),
+            durations: self.durations.snapshot(),
+            cold_starts: self.cold_starts.snapshot(),
+            first_bytes: self.first_bytes.snapshot(),
+            stream_first_bytes: self.stream_first_bytes.snapshot(),
+        }
+    }
+}
+
+impl HandlerTotals {
+    /// The totals of each handler that has answered, over the cores of a site.
+    pub fn of(cores: &[Arc<SiteCounters>]) -> Vec<(Handler, Self)> {
+        let of_handler = |handler: Handler| {
+            let counted = cores.iter().filter_map(|core| core.handlers[handler as usize].get());
+            let totals = counted.map(|counters| counters.totals()).reduce(Self::merged)?;
+            Some((handler, totals))
+        };
+        Handler::ALL.into_iter().filter_map(of_handler).collect()
+    }
+
+    /// Both together.
+    pub fn merged(mut self, other: Self) -> Self {
+        for (total, count) in self.responses.iter_mut().zip(other.responses) {
+            *total += count;
+        }
+        self.sent_bytes += other.sent_bytes;
+        self.rejected += other.rejected;
+        self.streams_open += other.streams_open;
+        self.durations.merge(&other.durations);
+        self.cold_starts.merge(&other.cold_starts);
+        self.first_bytes.merge(&other.first_bytes);
+        self.stream_first_bytes.merge(&other.stream_first_bytes);
+        self
+    }
+
+    /// Responses of all classes.
+    pub fn requests(&self) -> u64 {
+        self.responses.iter().sum()
+    }
+
+    /// Responses with a status of 500 or above; those to rejected requests too.
+    pub fn errors(&self) -> u64 {
+        self.responses[CLASSES - 1]
+    }
+
+    /// Streams that have started.
+    pub fn streams(&self) -> u64 {
+        self.stream_first_bytes.count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn totals(cores: &[Arc<SiteCounters>]) -> HandlerTotals {
+        let [(Handler::App, totals)] = &HandlerTotals::of(cores)[..] else { panic!("one handler") };
+        totals.clone()
+    }
+
+    #[test]
+    fn responses_of_all_cores_count_by_handler_and_class() {
+        let cores: [Arc<SiteCounters>; 2] = Default::default();
+        assert_eq!(HandlerTotals::of(&cores), []);
+        cores[0].record(Handler::App, 304, 10, SECOND, Delivery::Whole);
+        cores[1].record(Handler::App, 200, 20, SECOND, Delivery::Whole);
+        cores[1].record(Handler::App, 503, 0, SECOND, Delivery::Rejected);
+        let totals = totals(&cores);
+        assert_eq!(totals.responses, [0, 1, 1, 0, 1]);
+        assert_eq!((totals.requests(), totals.errors(), totals.rejected, totals.sent_bytes), (3, 1, 1, 30));
+        assert_eq!(totals.durations.nanos(), 2_000_000_000);
+    }
+
+    #[test]
+    fn streams_cold_starts_and_rejected_requests_are_no_latency() {
+        let cores: [Arc<SiteCounters>; 1] = Default::default();
+        let record = |took: u32, delivery| cores[0].record(Handler::App, 200, 0, took * SECOND, delivery);
+        let pieces = |has_length| Delivery::Pieces { first_byte: SECOND, has_length };
+        record(2, pieces(false));
+        record(20, pieces(true));
+        record(20, pieces(false));
+        record(30, Delivery::Cold);
+        record(30, Delivery::Rejected);
+        cores[0].stream_started(Handler::App, SECOND);
+        assert_eq!(totals(&cores).streams_open, 1);
+        cores[0].stream_ended(Handler::App);
+        record(500, Delivery::Stream);
+        let totals = totals(&cores);
+        assert_eq!((totals.requests(), totals.streams_open), (6, 0));
+        assert_eq!(totals.durations.nanos(), 22_000_000_000);
+        assert_eq!((totals.first_bytes.count(), totals.stream_first_bytes.count()), (2, 2));
+        assert_eq!(totals.cold_starts.nanos(), 30_000_000_000);
+    }
+}

@@ -1,0 +1,68 @@
+//! A request whose handler sends the response piece by piece: its permits, and what counts when the head of the response
+//! is ready.
+
+use std::cell::Cell;
+use std::time::Instant;
+
+use onehop_connection::{Extent, Permits};
+use onehop_metrics::Handler;
+use onehop_metrics::site::{Delivery, SiteCounters};
+
+use crate::request::admission::SharedPermits;
+
+/// Counts an open stream while it lives.
+pub(super) struct Responding<'g> {
+    pub(super) permits: SharedPermits<'g>,
+    counters: &'g SiteCounters,
+    handler: Handler,
+    /// When the request's head was complete.
+    received: Instant,
+    delivery: Cell<Delivery>,
+}
+
+impl<'g> Responding<'g> {
+    /// A request without permits, whose response counts for this handler.
+    pub(super) fn new(counters: &'g SiteCounters, handler: Handler, received: Instant) -> Self {
+        Self { permits: SharedPermits::none(), counters, handler, received, delivery: Cell::default() }
+    }
+
+    /// How the response is delivered, as far as that is known.
+    pub(super) fn delivery(&self) -> Delivery {
+        self.delivery.get()
+    }
+}
+
+impl Permits for Responding<'_> {
+    fn holds_any(&self) -> bool {
+        self.permits.holds_any()
+    }
+
+    fn pause(&self) {
+        self.permits.pause();
+    }
+
+    fn resume(&self) {
+        self.permits.resume();
+    }
+
+    fn response_started(&self, status: u16, extent: Extent) {
+        self.permits.response_started(status, extent);
+        let first_byte = self.received.elapsed();
+        self.delivery.set(match extent {
+            Extent::Known => Delivery::Pieces { first_byte, has_length: true },
+            Extent::Unknown => Delivery::Pieces { first_byte, has_length: false },
+            Extent::Stream => {
+                self.counters.stream_started(self.handler, first_byte);
+                Delivery::Stream
+            }
+        });
+    }
+}
+
+impl Drop for Responding<'_> {
+    fn drop(&mut self) {
+        if self.delivery() == Delivery::Stream {
+            self.counters.stream_ended(self.handler);
+        }
+    }
+}
