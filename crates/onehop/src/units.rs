@@ -33,6 +33,21 @@ pub(crate) fn duration(time: Duration) -> String {
     }
 }
 
+/// A latency in milliseconds with three digits, as the middles of a histogram's buckets have: `42.5 µs`, `1.05 ms`, `105 ms`.
+pub(crate) fn latency(milliseconds: f64) -> String {
+    let (value, unit) = match milliseconds {
+        ..1.0 => (milliseconds * 1_000.0, "\u{b5}s"),
+        ..1_000.0 => (milliseconds, "ms"),
+        _ => (milliseconds / 1_000.0, "s"),
+    };
+    let decimals = match value {
+        ..10.0 => 2,
+        ..100.0 => 1,
+        _ => 0,
+    };
+    format!("{value:.decimals$} {unit}")
+}
+
 /// `1 file`, `3 files`.
 pub(crate) fn counted(count: u64, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
@@ -67,6 +82,15 @@ mod tests {
             (90_000_000, "1 d 1 h"),
         ] {
             assert_eq!(duration(Duration::from_millis(ms)), expected);
+        }
+        for (ms, expected) in [
+            (0.0105, "10.5 \u{b5}s"),
+            (1.05, "1.05 ms"),
+            (105.0, "105 ms"),
+            (2350.0, "2.35 s"),
+            (120_000.0, "120 s"),
+        ] {
+            assert_eq!(latency(ms), expected);
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::control_client::{list, number, text};
 use crate::failure::Failure;
 use crate::table::Column::{Left, Right};
 use crate::table::table;
-use crate::units::{bytes, counted, duration};
+use crate::units::{bytes, counted, duration, latency};
 
 /// How long a server may take to say that it is well: it answers its control socket within milliseconds, and whoever
 /// asks for its health gives up within seconds.
@@ -71,10 +71,7 @@ fn page(status: &Value) -> String {
         counted(number(status, "reloads"), "reload"),
     ));
     page.push_str(&certificates(status));
-    let sites = list(status, "sites")
-        .iter()
-        .map(|site| vec![text(site, "site").to_owned(), number(site, "requests").to_string()]);
-    page.push_str(&table(&[Left("SITE"), Right("REQUESTS")], &sites.collect::<Vec<_>>()));
+    page.push_str(&sites(list(status, "sites")));
     page.push_str(&apps(list(status, "apps")));
     page.push_str(&proxies(list(status, "proxies")));
     page.push_str(&limits(list(status, "limits")));
@@ -110,6 +107,37 @@ fn certificates(status: &Value) -> String {
     }
     let more = if number(certificates, "failing") == 0 { "" } else { ": see below, and `onehop certs`" };
     format!("certified  {}{more}\n", certs::headline(certificates))
+}
+
+/// Sites, and what their percentiles leave out.
+fn sites(sites: &[Value]) -> String {
+    let milliseconds = |site: &Value, field: &str| site.get(field).and_then(Value::as_f64).map(latency);
+    let rows = sites.iter().map(|site| {
+        let percentile = |field| milliseconds(site, field).unwrap_or_default();
+        let cold_starts = milliseconds(site, "slowest_cold_start_ms")
+            .map(|slowest| format!("{}, up to {slowest}", number(site, "cold_starts")));
+        let streams = number(site, "streams");
+        let open = number(site, "streams_open");
+        vec![
+            text(site, "site").to_owned(),
+            number(site, "requests").to_string(),
+            number(site, "errors").to_string(),
+            percentile("p50_ms"),
+            percentile("p99_ms"),
+            cold_starts.unwrap_or_default(),
+            if streams == 0 { String::new() } else { format!("{streams}, {open} open") },
+        ]
+    });
+    let columns = [
+        Left("SITE"),
+        Right("REQUESTS"),
+        Right("ERRORS"),
+        Right("P50"),
+        Right("P99"),
+        Left("COLD STARTS"),
+        Left("STREAMS"),
+    ];
+    table(&columns, &rows.collect::<Vec<_>>())
 }
 
 /// Applications as a whole; `onehop workers` shows their processes.
@@ -238,8 +266,11 @@ mod tests {
             "listening": ["http://127.0.0.1:8080", "unix//run/site.sock"],
             "admin": "127.0.0.1:2020", "reloads": 1, "open_connections": 12, "requests": 12_345,
             "sites": [
-                {"site": "http://localhost:8080", "requests": 12_000},
-                {"site": "_other", "requests": 345},
+                {"site": "http://localhost:8080", "requests": 12_000, "errors": 3, "rejected": 1, "p50_ms": 0.415,
+                 "p99_ms": 11.5, "cold_starts": 2, "slowest_cold_start_ms": 1_150.0, "streams": 14,
+                 "streams_open": 2},
+                {"site": "http://localhost:9090", "requests": 345, "errors": 0, "rejected": 0, "p50_ms": null,
+                 "p99_ms": null, "cold_starts": 0, "slowest_cold_start_ms": null, "streams": 0, "streams_open": 0},
             ],
             "apps": [{
                 "app": "api", "state": "serving", "reason": null, "wanted": 2, "queued": 0, "failures": 1,
