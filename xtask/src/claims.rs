@@ -1,8 +1,8 @@
-//! `cargo xtask claims`: what README says of others is what committed results carry.
+//! `cargo xtask claims`: what README and benchmarks/README say of other servers is what committed results support.
 //!
-//! `benchmarks/claims.toml` names for each table a file of results, and for each row the case, the two servers and the
-//! words. A table in README stands between `<!-- claims NAME -->` and `<!-- end of claims -->` and is made of them. It is
-//! an error where the interval of the ratio does not carry the words, and where README says something else.
+//! `benchmarks/claims.toml` names for each table its page and a file of results, and for each row the case, the two servers
+//! and the words. A table on a page is between `<!-- claims NAME -->` and `<!-- end of claims -->` and is generated. It is
+//! an error where the interval of the ratio does not support the words, and where the page has another table.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +14,8 @@ use crate::Outcome;
 use crate::ground::{self, Options};
 
 const CLAIMS: &str = "benchmarks/claims.toml";
-const README: &str = "README.md";
+/// The pages that have tables.
+const PAGES: [&str; 2] = ["README.md", "benchmarks/README.md"];
 /// The server that claims are about: the first of every scenario.
 const OURS: &str = "onehop";
 
@@ -33,8 +34,10 @@ struct Claims {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Table {
-    /// As README names it.
+    /// As its page names it.
     name: String,
+    /// The page that has it.
+    page: String,
     /// The file of results, below benchmarks/results.
     results: String,
     /// What made them.
@@ -51,6 +54,8 @@ struct Row {
     case: String,
     /// Whom it is compared with; the other one is `onehop`.
     against: String,
+    /// Its file of results, where that is another one than the table's.
+    results: Option<String>,
     #[serde(default)]
     figure: Figure,
     says: Says,
@@ -81,40 +86,51 @@ enum Says {
     Undecided,
 }
 
-/// Compares README with the results, or writes its tables anew.
+/// Compares the pages with the results, or writes their tables anew.
 pub(crate) fn run(words: &[&str]) -> Outcome {
     let mut options = Options::new(words);
     let is_written = options.flag("--write");
     options.finish()?;
     let root = ground::root();
-    let readme = fs::read_to_string(root.join(README))?;
     let claims: Claims = toml::from_str(&fs::read_to_string(root.join(CLAIMS))?)
         .map_err(|error| format!("{CLAIMS}: {error}"))?;
-    let mut wanted = readme.clone();
-    for table in &claims.table {
-        wanted = put(&wanted, &table.name, &table.text(&root)?)?;
-    }
-    if is_written {
-        fs::write(root.join(README), wanted)?;
-    } else if wanted != readme {
+    if let Some(table) = claims.table.iter().find(|table| !PAGES.contains(&table.page.as_str())) {
         return Err(format!(
-            "{README} differs from {CLAIMS}: `cargo xtask claims --write` makes its tables anew"
+            "{CLAIMS}: `{}` has the page {}, and may have {PAGES:?}",
+            table.name, table.page
         )
         .into());
     }
-    println!("claims: {} tables, all carried by their results", claims.table.len());
+    for page in PAGES {
+        let text = fs::read_to_string(root.join(page))?;
+        let mut wanted = text.clone();
+        for table in claims.table.iter().filter(|table| table.page == page) {
+            wanted = put(&wanted, page, &table.name, &table.text(&root)?)?;
+        }
+        if is_written {
+            fs::write(root.join(page), wanted)?;
+        } else if wanted != text {
+            return Err(format!(
+                "{page} differs from {CLAIMS}: `cargo xtask claims --write` makes its tables anew"
+            )
+            .into());
+        }
+    }
+    println!("claims: {} tables, all supported by their results", claims.table.len());
     Ok(())
 }
 
 impl Table {
     /// In Markdown.
     fn text(&self, root: &Path) -> Outcome<String> {
-        let path = format!("benchmarks/results/{}", self.results);
-        let results: Value = serde_json::from_str(
-            &fs::read_to_string(root.join(&path)).map_err(|error| format!("{path}: {error}"))?,
-        )?;
         let mut text = HEAD.to_owned();
+        let mut sources: Vec<String> = Vec::new();
         for row in &self.row {
+            let file = row.results.as_ref().unwrap_or(&self.results);
+            let path = format!("benchmarks/results/{file}");
+            let results: Value = serde_json::from_str(
+                &fs::read_to_string(root.join(&path)).map_err(|error| format!("{path}: {error}"))?,
+            )?;
             let found =
                 row.found(&results).map_err(|why| format!("{CLAIMS}: `{}` in {path}: {why}", row.text))?;
             let Found { ours, others, low, middle, high, pairs, .. } = found;
@@ -125,15 +141,23 @@ impl Table {
                 row.against,
                 row.says.words()
             ));
+            let source = self.source(file, &results);
+            if !sources.contains(&source) {
+                sources.push(source);
+            }
         }
+        text.push_str(&format!("\n`{}`; {}.\n", self.command, sources.join("; ")));
+        Ok(text)
+    }
+
+    /// A file of results as a link, with its date and machine.
+    fn source(&self, file: &str, results: &Value) -> String {
         let date = results["date"].as_str().and_then(|date| date.get(..10)).unwrap_or("without a date");
         let machine = results["machine"]["processor"].as_str().unwrap_or("an unknown processor");
         let cores = &results["machine"]["cores"];
-        text.push_str(&format!(
-            "\n`{}`, {date}, {machine}, {cores} cores; [{}]({path}).\n",
-            self.command, self.name
-        ));
-        Ok(text)
+        let name = file.rsplit('/').next().unwrap_or(file).trim_end_matches(".json");
+        let folder = if self.page == PAGES[0] { "benchmarks/results" } else { "results" };
+        format!("[{name}]({folder}/{file}), {date}, {machine}, {cores} cores")
     }
 }
 
@@ -233,9 +257,9 @@ impl Says {
 }
 
 /// The text with this between the marks of that name.
-fn put(text: &str, name: &str, table: &str) -> Outcome<String> {
+fn put(text: &str, page: &str, name: &str, table: &str) -> Outcome<String> {
     let mark = format!("<!-- claims {name} -->\n");
-    let missing = || format!("{README} has no `{}` with `{END}` behind it", mark.trim_end());
+    let missing = || format!("{page} has no `{}` with `{END}` behind it", mark.trim_end());
     let (before, rest) = text.split_once(&mark).ok_or_else(missing)?;
     let (_, after) = rest.split_once(END).ok_or_else(missing)?;
     Ok(format!("{before}{mark}{table}{END}{after}"))
@@ -257,7 +281,7 @@ mod tests {
 
     fn row(case: &str, says: Says) -> Row {
         let [text, case, against] = ["a page", case, "nginx"].map(str::to_owned);
-        Row { text, case, against, figure: Figure::Cpu, says }
+        Row { text, case, against, results: None, figure: Figure::Cpu, says }
     }
 
     #[test]
@@ -285,7 +309,10 @@ mod tests {
     #[test]
     fn a_table_goes_between_its_marks() {
         let text = format!("a\n<!-- claims x -->\nold\n{END}\nb\n");
-        assert_eq!(put(&text, "x", "new\n").unwrap(), format!("a\n<!-- claims x -->\nnew\n{END}\nb\n"));
-        assert!(put(&text, "y", "new\n").unwrap_err().to_string().contains("<!-- claims y -->"));
+        assert_eq!(
+            put(&text, "page", "x", "new\n").unwrap(),
+            format!("a\n<!-- claims x -->\nnew\n{END}\nb\n")
+        );
+        assert!(put(&text, "page", "y", "new\n").unwrap_err().to_string().contains("<!-- claims y -->"));
     }
 }

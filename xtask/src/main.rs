@@ -40,7 +40,7 @@ Commands:
   tidy            Check the design's rules in the source (also a part of `test`).
                   --report           print the crates, which sees which, and their sizes
                   --graph CRATE      print the modules of a crate in layers, which uses which
-  claims          Compare README's tables with the results in benchmarks/claims.toml (also a part of `test`).
+  claims          Compare the tables of figures with the results in benchmarks/claims.toml (also a part of `test`).
                   --write            make them anew
   bench SCENARIO  Run benchmarks/SCENARIO with `onehop bench run`, whose options it takes (--cases, --servers,
                   --rounds, --until-decided, --html FILE, --list), and keep its result. Installs what it needs.

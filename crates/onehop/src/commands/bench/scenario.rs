@@ -56,9 +56,7 @@ pub(super) fn run(arguments: &RunScenario) -> Result<(), Failure> {
     match (nothing, missed) {
         (Some(why), _) => Err(Failure::failed(why)),
         (None, 0) => Ok(()),
-        (None, missed) => {
-            Err(Failure::failed(format!("{} missed", units::counted(missed as u64, "bound is"))))
-        }
+        (None, missed) => Err(Failure::failed(format!("missed {}", units::counted(missed as u64, "bound")))),
     }
 }
 
