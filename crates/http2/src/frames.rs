@@ -47,6 +47,8 @@ pub struct FrameCounter {
     resets: Bucket,
     settings: Bucket,
     overhead: Bucket,
+    /// Frames without a request or its body that have come.
+    idle: u64,
     /// Bytes written that have not earned a frame yet.
     written: u32,
     flood: Option<Flood>,
@@ -65,6 +67,7 @@ impl FrameCounter {
             resets: Bucket::new(RESETS_BURST, RESETS_PER_SECOND, now),
             settings: Bucket::new(SETTINGS_BURST, SETTINGS_PER_SECOND, now),
             overhead: Bucket::new(OVERHEAD_BURST, OVERHEAD_PER_SECOND, now),
+            idle: 0,
             written: 0,
             flood: None,
         }
@@ -73,6 +76,11 @@ impl FrameCounter {
     /// What the peer has sent too much of.
     pub fn flood(&self) -> Option<Flood> {
         self.flood
+    }
+
+    /// Frames without a request or its body that have come.
+    pub fn idle(&self) -> u64 {
+        self.idle
     }
 
     /// The number of the frame or field block of which a part is missing. Bodies may come as slowly as their handlers allow.
@@ -126,6 +134,7 @@ impl FrameCounter {
             4 => (&mut self.settings, Flood::Settings),
             _ => (&mut self.overhead, Flood::Overhead),
         };
+        self.idle += 1;
         if !bucket.take(now) {
             self.flood.get_or_insert(flood);
         }

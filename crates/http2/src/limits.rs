@@ -66,6 +66,9 @@ pub const OVERHEAD_BURST: u32 = 10_000;
 /// The same in a second after that: some milliseconds of processor time.
 pub const OVERHEAD_PER_SECOND: u32 = 1_000;
 
+/// Such frames after which other connections of the core have their turn: a fraction of a millisecond of processor time.
+pub const OVERHEAD_PER_TURN: u64 = 256;
+
 /// Such frames that a request earns: its client may open two windows for each of a few frames of the response.
 pub const OVERHEAD_PER_REQUEST: u32 = 8;
 

@@ -13,7 +13,7 @@ use std::time::Instant;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::frames::{Flood, FrameCounter};
-use crate::limits::{COPIED_BYTES_MAX, GATHERED_BYTES_MAX};
+use crate::limits::{COPIED_BYTES_MAX, GATHERED_BYTES_MAX, OVERHEAD_PER_TURN};
 
 /// A connection's bytes, shared between h2 and the task that drives it.
 pub struct Transport<S>(Rc<RefCell<Wire<S>>>);
@@ -30,6 +30,8 @@ struct Wire<S> {
     received: u64,
     /// `None`: the peer may send as many as it likes.
     counter: Option<FrameCounter>,
+    /// What [`FrameCounter::idle`] was when this connection's turn began.
+    turn_began: u64,
 }
 
 impl<S> Clone for Transport<S> {
@@ -60,6 +62,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Transport<S> {
             written_in_all: 0,
             received: 0,
             counter,
+            turn_began: 0,
         })))
     }
 
@@ -132,7 +135,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Transport<S> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let mut wire = self.0.borrow_mut();
-        let Wire { socket, early, counter, received, .. } = &mut *wire;
+        let Wire { socket, early, counter, received, turn_began, .. } = &mut *wire;
         if !early.is_empty() {
             let taken = early.len().min(buffer.remaining());
             buffer.put_slice(early.drain(..taken).as_slice());
@@ -145,8 +148,18 @@ impl<S: AsyncRead + Unpin> AsyncRead for Transport<S> {
         if counter.as_ref().is_some_and(|counter| counter.flood().is_some()) {
             return Poll::Pending;
         }
+        let idle = counter.as_ref().map_or(0, FrameCounter::idle);
+        if idle - *turn_began >= OVERHEAD_PER_TURN {
+            *turn_began = idle;
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         let before = buffer.filled().len();
-        ready!(Pin::new(socket).poll_read(context, buffer))?;
+        let Poll::Ready(read) = Pin::new(socket).poll_read(context, buffer) else {
+            *turn_began = idle;
+            return Poll::Pending;
+        };
+        read?;
         let came = buffer.filled().get(before..).unwrap_or_default();
         *received += came.len() as u64;
         if let Some(counter) = counter {
@@ -194,5 +207,45 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Transport<S> {
         let mut wire = self.0.borrow_mut();
         ready!(wire.poll_write_out(context))?;
         Pin::new(&mut wire.socket).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::task::{Wake, Waker};
+
+    use super::*;
+    use crate::frames::PREFACE;
+
+    struct Wakes(AtomicU64);
+
+    impl Wake for Wakes {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn a_connection_with_many_pings_lets_others_have_their_turn() {
+        const PINGS: u64 = 4 * OVERHEAD_PER_TURN;
+        const PING: [u8; 17] = [0, 0, 8, 6, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8];
+        let bytes = PING.repeat(PINGS as usize);
+        let mut transport = Transport::new(Cursor::new(bytes.clone()), PREFACE);
+        let wakes = Arc::new(Wakes(AtomicU64::new(0)));
+        let waker = Waker::from(Arc::clone(&wakes));
+        let (mut context, mut read, mut turns) = (Context::from_waker(&waker), 0, 1);
+        while read < PREFACE.len() + bytes.len() {
+            let mut room = [0; 340];
+            let mut buffer = ReadBuf::new(&mut room);
+            match Pin::new(&mut transport).poll_read(&mut context, &mut buffer) {
+                Poll::Ready(result) => result.expect("the pings are there"),
+                Poll::Pending => turns += 1,
+            }
+            read += buffer.filled().len();
+        }
+        assert_eq!((turns, wakes.0.load(Ordering::Relaxed)), (4, 3));
     }
 }
