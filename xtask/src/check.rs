@@ -48,6 +48,7 @@ const PACKAGES: &[&str] = &[
     "apache2-utils",
     "nghttp2-client",
     "bind9",
+    "goaccess",
     "haproxy",
     "nginx-light",
     "libnginx-mod-http-brotli-static",

@@ -49,8 +49,9 @@ const QUICK: [&str; 10] = [
 
 /// Package, program and what it is to run of it with foreign programs: nginx and Caddy read what `try` writes for them,
 /// and Caddy passes on what onehop passes on.
-const FOREIGN: [(&str, &str, &[&str]); 3] = [
+const FOREIGN: [(&str, &str, &[&str]); 4] = [
     ("load", "onehop_load", &["side_by_side::detect"]),
+    ("onehop", "access_logs", &["--ignored", "goaccess_reads_every_line"]),
     ("onehop", "https", &["--ignored", "haproxy_is_understood"]),
     ("onehop", "proxy", &["--ignored", "caddy_and_onehop_pass_the_same_on"]),
 ];

@@ -453,12 +453,26 @@ pub struct Spa {
 /// One access log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AccessLog {
-    /// Where its JSON lines go.
+    /// Where its lines go.
     pub output: LogOutput,
+    /// What its lines look like.
+    pub format: LogFormat,
     /// When a file is rotated; `None` where it never is.
     pub roll: Option<LogRoll>,
     /// Only for these hosts; empty means all of the site.
     pub hosts: Vec<String>,
+}
+
+/// What a line of an access log looks like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LogFormat {
+    /// A JSON object, shaped like Caddy's.
+    #[default]
+    Json,
+    /// Apache's Common Log Format.
+    Common,
+    /// The same with `Referer` and `User-Agent`.
+    Combined,
 }
 
 /// Rotation of a log file.

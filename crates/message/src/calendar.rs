@@ -39,6 +39,16 @@ impl Moment {
         format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
     }
 
+    /// `12/May/2026:10:15:00 +0000`, as Apache's access logs have it.
+    pub fn common_log(self) -> String {
+        const MONTHS: [&str; 12] =
+            ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+        let Self { year, month, day, hour, minute, second } = self;
+        let name = usize::try_from(month).ok().and_then(|month| MONTHS.get(month.checked_sub(1)?));
+        let name = name.copied().unwrap_or_default();
+        format!("{day:02}/{name}/{year:04}:{hour:02}:{minute:02}:{second:02} +0000")
+    }
+
     /// `2026-05-12 10:15`
     pub fn short(self) -> String {
         let Self { year, month, day, hour, minute, .. } = self;

@@ -83,6 +83,74 @@ fn warnings(onehop: &Onehop, log: &Path) -> (Vec<String>, usize) {
     (messages, lost)
 }
 
+/// A folder with two logs of three requests, complete.
+fn logged_as_apache() -> Folder {
+    let folder = Folder::new();
+    folder.write(
+        "Onehopfile",
+        "http://127.0.0.1:0 {\n\tlog {\n\t\toutput file common.log\n\t\tformat common\n\t}\n\
+         \tlog {\n\t\toutput file combined.log\n\t\tformat combined\n\t}\n\trespond /empty 204\n\trespond hello\n}\n",
+    );
+    let mut onehop = Onehop::start_in(folder.path());
+    let mut client = onehop.connect();
+    for request in [
+        "GET /a?b=%22c HTTP/1.1\r\nHost: 127.0.0.1\r\nReferer: http://a/\"x\r\nUser-Agent: curl/8 \\ \u{e9}\r\n\r\n",
+        "DELETE /empty HTTP/1.1\r\nHost: 127.0.0.1\r\nCookie: secret=1\r\nAuthorization: Basic secret\r\n\r\n",
+        "nonsense\r\n\r\n",
+    ] {
+        client.send(request.as_bytes());
+        client.read();
+    }
+    onehop.process.signal(Signal::TERM);
+    assert_eq!(onehop.process.wait().expect("it ends").code(), Some(0));
+    folder
+}
+
+#[test]
+fn lines_may_have_the_common_and_the_combined_format() {
+    let folder = logged_as_apache();
+    let read = |name: &str| {
+        let text = std::fs::read_to_string(folder.join(name)).expect("the log");
+        let without_time = |line: &str| {
+            let (before, rest) = line.split_once('[').expect("a time");
+            let (time, after) = rest.split_once(']').expect("its end");
+            assert!(time.len() == 26 && time.ends_with(" +0000"), "{time}");
+            format!("{before}[TIME]{after}")
+        };
+        text.lines().map(without_time).collect::<Vec<_>>().join("\n")
+    };
+    insta::assert_snapshot!(format!("{}\n\n{}", read("common.log"), read("combined.log")), @r#"
+    127.0.0.1 - - [TIME] "GET /a?b=%22c HTTP/1.1" 200 5
+    127.0.0.1 - - [TIME] "DELETE /empty HTTP/1.1" 204 -
+    127.0.0.1 - - [TIME] "-" 400 38
+
+    127.0.0.1 - - [TIME] "GET /a?b=%22c HTTP/1.1" 200 5 "http://a/\x22x" "curl/8 \x5C \xC3\xA9"
+    127.0.0.1 - - [TIME] "DELETE /empty HTTP/1.1" 204 - "-" "-"
+    127.0.0.1 - - [TIME] "-" 400 38 "-" "-"
+    "#);
+}
+
+#[test]
+#[ignore = "needs GoAccess: cargo xtask suites --ci runs it"]
+fn goaccess_reads_every_line_of_the_combined_format() {
+    let folder = logged_as_apache();
+    let report = folder.join("report.json");
+    let done = std::process::Command::new("goaccess")
+        .arg(folder.join("combined.log"))
+        .args(["--log-format=COMBINED", "--no-global-config", "--no-progress", "--no-parsing-spinner", "-o"])
+        .arg(&report)
+        .output()
+        .expect("goaccess");
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let report: Value = serde_json::from_slice(&std::fs::read(report).expect("its report")).expect("JSON");
+    let general = &report["general"];
+    assert_eq!(
+        (&general["valid_requests"], &general["failed_requests"]),
+        (&3.into(), &0.into()),
+        "{general}"
+    );
+}
+
 #[test]
 fn a_full_log_disk_costs_whole_lines_that_are_counted_and_reported_once() {
     let mounts = std::process::Command::new("unshare").args(["-rm", "true"]).status();

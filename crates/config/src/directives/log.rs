@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use crate::arguments::{no_arguments, wrong_arguments};
+use crate::arguments::wrong_arguments;
 use crate::check::Context;
 use crate::check::template::fixed;
 use crate::check::value::{duration, number, size};
-use crate::checked::{AccessLog, LogOutput, LogRoll};
+use crate::checked::{AccessLog, LogFormat, LogOutput, LogRoll};
 use crate::nearest::nearest;
 use crate::option_table::{OptionTable, Value, flag, line, not_yet, value, values};
 use crate::problem::Problem;
@@ -20,7 +20,10 @@ pub(super) const OPTIONS: OptionTable<AccessLog> = OptionTable::new(
             log.roll = if matches!(log.output, LogOutput::File(_)) { roll(cx, option) } else { None };
             Ok(())
         }),
-        line("format", "json", |_, _, option| format(option)),
+        line("format", "json|common|combined", |_, log, option| {
+            log.format = format(option)?;
+            Ok(())
+        }),
         values("hostnames", "<host>…", |cx, log, hosts| {
             let mut hosts = hosts.iter();
             hosts.try_for_each(|host| {
@@ -89,7 +92,8 @@ pub(super) fn log(cx: &mut Context<'_>, line: &Directive) -> Result<AccessLog, B
             Problem::error("not-yet", &name.place, message).help("write `log` alone, or with a block")
         );
     }
-    let mut settings = AccessLog { output: LogOutput::Stderr, roll: None, hosts: Vec::new() };
+    let format = LogFormat::default();
+    let mut settings = AccessLog { output: LogOutput::Stderr, format, roll: None, hosts: Vec::new() };
     OPTIONS.read(cx, &mut settings, line.block.as_deref());
     Ok(settings)
 }
@@ -159,20 +163,29 @@ fn at_least_one(value: u64, token: &Token) -> Result<u64, Box<Problem>> {
     if value == 0 { Err(zero()) } else { Ok(value) }
 }
 
-fn format(option: &Directive) -> Result<(), Box<Problem>> {
-    let Some(kind) = option.args.first() else { return Err(wrong_arguments(option, "format json")) };
+/// What `format` takes.
+const FORMAT: &str = "format json|common|combined";
+
+fn format(option: &Directive) -> Result<LogFormat, Box<Problem>> {
+    const HELP: &str = "there are `json`, `common` and `combined`";
+    let [kind] = option.args.as_slice() else { return Err(wrong_arguments(option, FORMAT)) };
+    let inner = option.block.as_ref().and_then(|block| block.first());
     match kind.text.as_str() {
-        "json" if option.args.len() == 1 => {
-            let first = option.block.as_ref().and_then(|block| block.first());
-            first.map_or(Ok(()), |inner| Err(FORMAT_JSON.unknown(inner)))
-        }
-        "json" => no_arguments(option),
+        "json" => inner.map_or(Ok(LogFormat::Json), |inner| Err(FORMAT_JSON.unknown(inner))),
+        "common" | "combined" if inner.is_some() => Err(wrong_arguments(option, FORMAT)),
+        "common" => Ok(LogFormat::Common),
+        "combined" => Ok(LogFormat::Combined),
         word @ ("console" | "filter" | "append" | "transform" | "single_field" | "formatted") => {
             let message = format!("`format {word}` is a feature of Caddy that onehop does not have yet");
-            Err(Problem::error("not-yet", &kind.place, message)
-                .help("access logs are JSON: write `format json`"))
+            Err(Problem::error("not-yet", &kind.place, message).help(HELP))
         }
-        word => Err(Problem::error("unknown-option", &kind.place, format!("there is no format `{word}`"))
-            .help("access logs are JSON: write `format json`")),
+        word => {
+            let problem =
+                Problem::error("unknown-option", &kind.place, format!("there is no format `{word}`"));
+            Err(match nearest(word, ["json", "common", "combined"]) {
+                Some(near) => problem.help(format!("did you mean `{near}`?")),
+                None => problem.help(HELP),
+            })
+        }
     }
 }

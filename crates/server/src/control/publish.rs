@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use onehop_config::checked::{Checked, ListenAddress, Listener, LogOutput, LogRoll};
+use onehop_config::checked::{Checked, ListenAddress, Listener, LogFormat, LogOutput, LogRoll};
 use onehop_files::store::Store;
 use onehop_files::tree::StoreSpec;
 use onehop_limits::ConcurrencyLimiter;
@@ -63,6 +63,7 @@ type Logs = Vec<Vec<LogTarget>>;
 #[derive(Clone)]
 pub(super) struct OpenLog {
     output: LogOutput,
+    format: LogFormat,
     roll: Option<LogRoll>,
     writer: Arc<LogWriter>,
 }
@@ -311,6 +312,10 @@ fn open_logs(
                 Some(known) if known.roll != log.roll => {
                     return Err(cannot("another site has other `roll_…` options for it".to_owned()));
                 }
+                // A reader of the file could not tell which line has which.
+                Some(known) if known.format != log.format && matches!(log.output, LogOutput::File(_)) => {
+                    return Err(cannot("another site has another `format` for it".to_owned()));
+                }
                 Some(known) => Some(known.clone()),
                 None => None,
             };
@@ -321,10 +326,13 @@ fn open_logs(
                     let (dropped, warn) = (Arc::clone(&reports.dropped), Arc::clone(&reports.warn));
                     let writer = LogWriter::start(&log.output, log.roll, dropped, warn);
                     let writer = writer.map_err(|error| cannot(error.to_string()))?;
-                    OpenLog { output: log.output.clone(), roll: log.roll, writer: Arc::new(writer) }
+                    let (output, writer) = (log.output.clone(), Arc::new(writer));
+                    OpenLog { output, format: log.format, roll: log.roll, writer }
                 }
             };
-            targets.push(LogTarget { writer: Arc::clone(&log_open.writer), hosts: log.hosts.clone() });
+            let (writer, hosts) = (Arc::clone(&log_open.writer), log.hosts.clone());
+            targets.push(LogTarget { writer, format: log.format, hosts });
+            let log_open = OpenLog { format: log.format, ..log_open };
             if !open.iter().any(|known| known.output == log_open.output) {
                 open.push(log_open);
             }

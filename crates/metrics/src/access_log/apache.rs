@@ -1,0 +1,70 @@
+//! Lines in Apache's formats `common` and `combined`, which GoAccess, AWStats and others read.
+//!
+//! <https://httpd.apache.org/docs/2.4/logs.html#accesslog>: host, identity, user, time, request line, status, bytes; with
+//! `combined` also `Referer` and `User-Agent`. What is missing is `-`.
+
+use std::fmt::Write as _;
+use std::time::SystemTime;
+
+use onehop_message::calendar::Moment;
+
+use super::Entry;
+
+/// The line of a request.
+pub(super) fn line(entry: &Entry<'_>, is_combined: bool) -> String {
+    let mut out = String::with_capacity(256);
+    match entry.origin.peer {
+        Some(peer) => _ = write!(out, "{}", peer.ip().to_canonical()),
+        None => out.push('-'),
+    }
+    let _ = write!(out, " - - [{}] \"", Moment::of(SystemTime::now()).common_log());
+    match entry.head {
+        Some(head) => {
+            push_escaped(&mut out, head.method_bytes());
+            out.push(' ');
+            push_escaped(&mut out, head.target());
+            out.push(' ');
+            out.push_str(head.version().name());
+        }
+        None => out.push('-'),
+    }
+    let _ = write!(out, "\" {} ", entry.response.status);
+    match entry.sent {
+        0 => out.push('-'),
+        sent => _ = write!(out, "{sent}"),
+    }
+    if is_combined {
+        for name in ["referer", "user-agent"] {
+            let value = entry.head.and_then(|head| {
+                head.fields().find(|(field, _)| field.eq_ignore_ascii_case(name.as_bytes()))
+            });
+            out.push_str(" \"");
+            push_escaped(&mut out, value.map_or(b"-", |(_, value)| value));
+            out.push('"');
+        }
+    }
+    out.push('\n');
+    out
+}
+
+/// As nginx escapes: a reader of lines needs no rule for a backslash before a quote.
+fn push_escaped(out: &mut String, bytes: &[u8]) {
+    for &byte in bytes {
+        match byte {
+            b'"' | b'\\' | 0..0x20 | 0x7f.. => _ = write!(out, "\\x{byte:02X}"),
+            _ => out.push(char::from(byte)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_a_client_sends_ends_a_field_or_a_line() {
+        let mut out = String::new();
+        push_escaped(&mut out, b"a\"b\\c\nd\x7f\xc3\xa9 e");
+        assert_eq!(out, r"a\x22b\x5Cc\x0Ad\x7F\xC3\xA9 e");
+    }
+}
