@@ -80,6 +80,7 @@ fn obey() -> Result<(), Failure> {
         Command::Try(asked) => commands::side_by_side::run(asked),
         Command::Completions(completions) => commands::standard_output::completions(completions),
         Command::Man(man) => commands::standard_output::manual(man),
+        Command::Help(help) => commands::help::help(help),
         Command::Version => {
             commands::standard_output::version();
             Ok(())

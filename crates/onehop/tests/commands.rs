@@ -36,6 +36,7 @@ fn every_help_teaches_with_an_example() {
         "try",
         "completions",
         "man",
+        "help",
     ] {
         let arguments: Vec<&str> =
             command.split(' ').chain(["--help"]).filter(|part| !part.is_empty()).collect();
@@ -43,9 +44,24 @@ fn every_help_teaches_with_an_example() {
         let help = Program::new(&arguments).finish();
         assert_eq!(help.code, Some(0), "{command}");
         assert!(help.stdout.contains("Examples:\n"), "{command}: {}", help.stdout);
-        let name = if command.is_empty() { "help".to_owned() } else { command.replace(' ', "_") };
+        let name = if command.is_empty() { "onehop".to_owned() } else { command.replace(' ', "_") };
         insta::assert_snapshot!(format!("help_{name}"), help.stdout);
     }
+}
+
+#[test]
+fn help_has_the_reference_of_every_directive() {
+    let shown = onehop(&["help", "directive", "reverse_proxy"]);
+    assert_eq!((shown.code, shown.stderr.as_str()), (Some(0), ""));
+    for part in ["### reverse_proxy", "lb_policy", "transport http"] {
+        assert!(shown.stdout.contains(part), "{part}: {}", shown.stdout);
+    }
+    let shown = onehop(&["help", "directive"]);
+    assert!(shown.stdout.lines().any(|line| line == "rate_limit"), "{}", shown.stdout);
+    let unknown = onehop(&["help", "directive", "proxy_pass"]);
+    assert_eq!(unknown.code, Some(2));
+    assert!(unknown.stderr.contains("no directive `proxy_pass`; there are app, bind,"), "{}", unknown.stderr);
+    assert_eq!(onehop(&["help", "bench", "max"]).stdout, onehop(&["bench", "max", "--help"]).stdout);
 }
 
 #[test]

@@ -1,10 +1,12 @@
-//! What a merge leaves behind: text of both sides between markers, which nobody meant.
+//! What a merge leaves behind: text of both sides between markers.
 //!
-//! Looks at every text of the checkout, as documentation is merged more often than code.
+//! Looks at every text of the checkout, as documentation is merged more often than code; `links.rs` looks at the links of
+//! the pages among them.
 
 use std::path::{Path, PathBuf};
 
 use super::finding::Finding;
+use super::links;
 
 /// Larger files are no text that somebody merges by hand. Bytes.
 const TEXT_BYTES_MAX: u64 = 4 * 1024 * 1024;
@@ -31,6 +33,9 @@ pub(super) fn check_tree(root: &Path, findings: &mut Vec<Finding>) {
             {
                 let name = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().into_owned();
                 check(&name, &text, findings);
+                if name.ends_with(".md") {
+                    links::check(root, &name, &text, findings);
+                }
             }
         }
     }

@@ -2,10 +2,11 @@
 //!
 //! `source.rs` reads Rust text just well enough (comments and strings blanked, tests known, functions
 //! found); `rules.rs` holds the rules for one file; `cycles.rs` that of a crate's modules, whose graph `modules.rs` reads;
-//! `words.rs` looks at names, `paths.rs` at those in ARCHITECTURE.md, `markers.rs` at every text; `report.rs` prints sizes and graphs. Nothing here changes what it finds.
+//! `words.rs` looks at names, `paths.rs` at those in ARCHITECTURE.md, `markers.rs` at every text, `links.rs` at links of pages; `report.rs` prints sizes and graphs. Nothing here changes what it finds.
 
 mod cycles;
 mod finding;
+mod links;
 mod markers;
 mod modules;
 mod paths;

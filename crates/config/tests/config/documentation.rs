@@ -8,21 +8,27 @@ const LIMITS: &str = include_str!("../../../../docs/limits.md");
 const HANDLERS: &str = include_str!("../../../../docs/handlers.md");
 const HTTPS: &str = include_str!("../../../../docs/https.md");
 const HTTP2: &str = include_str!("../../../../docs/http2.md");
-const GUIDE: &str = include_str!("../../../../docs/guide/from-nginx-pm2-node.md");
+const PACK: &str = include_str!("../../../../docs/pack.md");
+const GUIDES: [&str; 2] = [
+    include_str!("../../../../docs/guide/from-nginx-pm2-node.md"),
+    include_str!("../../../../docs/guide/proxy.md"),
+];
+const README: &str = include_str!("../../../../README.md");
 
 #[test]
 fn every_example_of_the_pages_loads_without_a_warning() {
     let examples =
         |page: &'static str| page.split("```caddyfile\n").skip(1).filter_map(|rest| rest.split("```").next());
     let mut count = 0;
-    for example in [PAGE, PROXY, LIMITS, HANDLERS, HTTPS, HTTP2, GUIDE].into_iter().flat_map(examples) {
+    let pages = [README, PAGE, PROXY, LIMITS, HANDLERS, HTTPS, HTTP2, PACK].into_iter().chain(GUIDES);
+    for example in pages.flat_map(examples) {
         count += 1;
         match with_what_examples_name(Memory::main(example)).load() {
             Ok(loaded) => assert_eq!(text_of(&loaded.warnings), "", "{example}"),
             Err(problems) => panic!("{example}\n{}", text_of(&problems)),
         }
     }
-    assert!(count >= 46, "only {count} examples were found");
+    assert!(count >= 60, "only {count} examples were found");
 }
 
 /// The files that an example's application needs.
@@ -34,6 +40,8 @@ fn with_what_examples_name(memory: Memory) -> Memory {
         "web/package.json",
         ".env",
         "server/server.js",
+        "server.mjs",
+        "server.js",
         "chat/server.mjs",
         "shop/server.mjs",
         "/etc/shop/secrets.env",

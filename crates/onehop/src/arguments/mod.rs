@@ -49,6 +49,7 @@ pub(crate) use self::side_by_side::Try;
     after_help = RUN_EXIT_CODES,
     subcommand_required = true,
     arg_required_else_help = true,
+    disable_help_subcommand = true,
     propagate_version = true
 )]
 pub(crate) struct Arguments {
@@ -80,6 +81,7 @@ pub(crate) enum Command {
     Man(Man),
     /// Print version
     Version,
+    Help(Help),
 }
 
 impl Arguments {
@@ -374,6 +376,22 @@ pub(crate) struct Man {
     /// The page of one command; the whole program's where it is left out
     #[arg(value_name = "COMMAND")]
     pub(crate) command: Vec<String>,
+}
+
+/// `onehop help`
+#[derive(Debug, Args)]
+#[command(
+    about = "Print the help of a command, or the reference of a directive",
+    long_about = "Print the help of a command, or the reference of a directive of the Onehopfile.",
+    after_help = "Examples:\n  \
+        onehop help bench compare\n  \
+        onehop help directive                 the names of all directives\n  \
+        onehop help directive reverse_proxy   its syntax, options and examples"
+)]
+pub(crate) struct Help {
+    /// A command, or `directive` and a name
+    #[arg(value_name = "COMMAND|directive NAME")]
+    pub(crate) words: Vec<String>,
 }
 
 /// Which configuration file.

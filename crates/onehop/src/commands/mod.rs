@@ -8,6 +8,7 @@ pub(crate) mod control;
 pub(crate) mod exec_worker;
 pub(crate) mod forms;
 pub(crate) mod guard;
+pub(crate) mod help;
 pub(crate) mod init;
 pub(crate) mod inspect;
 pub(crate) mod pack;

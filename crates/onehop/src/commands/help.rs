@@ -1,0 +1,121 @@
+//! `onehop help`: the help of a command, and the reference of directives, which is built into the program.
+
+use clap::CommandFactory;
+
+use super::standard_output::print;
+use crate::arguments::{Arguments, Help};
+use crate::failure::Failure;
+
+/// The pages that describe directives, each in a chapter of its name.
+const PAGES: [&str; 3] = [
+    include_str!("../../../../docs/onehopfile.md"),
+    include_str!("../../../../docs/limits.md"),
+    include_str!("../../../../docs/https.md"),
+];
+
+/// The page that describes one directive as a whole.
+const PROXY: &str = include_str!("../../../../docs/proxy.md");
+
+pub(crate) fn help(help: &Help) -> Result<(), Failure> {
+    let words: Vec<&str> = help.words.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["directive"] => print(&format!("{}\n", names().join("\n"))),
+        ["directive", name] => print(&reference(name)?),
+        ["directive", ..] => return Err(Failure::wrong("`onehop help directive` takes one name")),
+        words => command(words)?,
+    }
+    Ok(())
+}
+
+/// Prints the help of a command.
+fn command(words: &[&str]) -> Result<(), Failure> {
+    let mut command = Arguments::command();
+    command.build();
+    for word in words {
+        command = command.find_subcommand(word).cloned().ok_or_else(|| {
+            Failure::wrong(format!(
+                "there is no command `{word}`; `onehop help` lists them, `onehop help directive {word}` describes a \
+                 directive"
+            ))
+        })?;
+    }
+    print(&command.render_long_help().to_string());
+    Ok(())
+}
+
+/// The directives, sorted.
+fn names() -> Vec<&'static str> {
+    let chapter = |page: &'static str| page.split("\n## Directives\n").nth(1).unwrap_or_default();
+    let mut names: Vec<&str> = chapter(PAGES[0]).lines().filter_map(heading).flat_map(items).collect();
+    names.push("tls");
+    names.sort_unstable();
+    names
+}
+
+/// All that the pages have of a directive.
+fn reference(name: &str) -> Result<String, Failure> {
+    if !names().contains(&name) {
+        let names = names().join(", ");
+        return Err(Failure::wrong(format!("there is no directive `{name}`; there are {names}")));
+    }
+    let mut text = String::new();
+    for page in PAGES {
+        text.push_str(&chapter(page, name));
+    }
+    if name == "reverse_proxy" {
+        text.push_str(PROXY);
+    }
+    Ok(text)
+}
+
+/// The chapter of this name, up to the next heading of its level or above.
+fn chapter(page: &str, name: &str) -> String {
+    let (mut text, mut level, mut is_fenced) = (String::new(), 0, false);
+    for line in page.lines() {
+        is_fenced ^= line.starts_with("```");
+        if let (false, Some(title)) = (is_fenced, heading(line)) {
+            let found = line.len() - title.len();
+            if level == 0 && items(title).any(|item| item == name) {
+                level = found;
+            } else if found <= level {
+                level = 0;
+            }
+        }
+        if level > 0 {
+            text.push_str(line);
+            text.push('\n');
+        }
+    }
+    text
+}
+
+/// The title of a heading.
+fn heading(line: &str) -> Option<&str> {
+    line.strip_prefix("### ").or_else(|| line.strip_prefix("## "))
+}
+
+/// The names in a title.
+fn items(title: &str) -> impl Iterator<Item = &str> {
+    title.split(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_directive_has_a_reference_with_an_example() {
+        for name in names() {
+            let text = reference(name).expect("it is a directive");
+            assert!(text.contains("```caddyfile\n"), "{name}: {text}");
+        }
+    }
+
+    #[test]
+    fn a_chapter_ends_at_the_next_one() {
+        let page = "## a\none\n### b, c\ntwo\n```\n## d\n```\n## e\nthree\n";
+        assert_eq!(chapter(page, "c"), "### b, c\ntwo\n```\n## d\n```\n");
+        assert_eq!(chapter(page, "a"), "## a\none\n### b, c\ntwo\n```\n## d\n```\n");
+        assert_eq!(chapter(page, "d"), "");
+    }
+}
