@@ -15,7 +15,7 @@ const POLLING_CLIENTS = Math.ceil(CLIENTS / 5);
 const ROLLED_CLIENTS = Math.ceil(CLIENTS / 20);
 const WORKERS = 2;
 /**
- * A thousand polls that wait for each other meet the bound of an application, and a session whose poll is refused has to
+ * Many polls that wait for each other meet the bound of an application, and a session whose poll is refused has to
  * begin anew: on a slow machine within the three seconds that a request waits by default (docs/limits.md).
  */
 const CROWD_LIMIT = "limit adaptive wait 30s";
@@ -32,7 +32,7 @@ for (const side of SIDES) {
   // Alone there is one process, and nothing to find again.
   for (const { sticky, count, clients } of side === "alone" ? WAYS.slice(0, 1) : WAYS) {
     test(`${count} clients of socket.io poll, upgrade, talk and leave: ${side === "alone" ? "Node.js alone" : `sticky ${sticky}`}`, async (context) => {
-      const { running, crowd } = await begin(context, side, sticky, count === CLIENTS ? [CROWD_LIMIT] : []);
+      const { running, crowd } = await begin(context, side, sticky);
       const begun = Date.now();
       const all = await crowd("connect", { ...clients, count });
       assert.deepEqual(all.filter(({ began, now }) => began !== "polling" || now !== "websocket").slice(0, 3), []);
@@ -75,12 +75,12 @@ if (SIDES.includes("onehop")) {
 }
 
 /** The server on a side, and a process of clients that takes one step at a time. */
-async function begin(context, side, sticky, more = []) {
+async function begin(context, side, sticky) {
   const running = await start(context, side, {
     file: "socket-io/server.mjs",
     workers: WORKERS,
     // A poll that waits is what a worker has to finish; it would wait for its client's ping.
-    options: [`sticky ${sticky}`, "stop_timeout 2s", ...more],
+    options: [`sticky ${sticky}`, "stop_timeout 2s", CROWD_LIMIT],
   });
   await running.whole?.();
   const child = fork(join(APPS, "socket-io/clients.mjs"), { stdio: "inherit" });

@@ -122,11 +122,16 @@ fn equal_servers_show_no_difference_and_one_that_costs_more_is_found() {
 fn a_comparison_until_decided_ends_early_where_it_is_and_has_four_times_the_rounds_where_it_is_not() {
     let _alone = alone();
     let until_decided = Settings { until_decided: true, ..settings(4, Duration::from_millis(150)) };
-    for (cost, rounds, verdict) in [(COST * 4, 4, Verdict::More), (COST, 16, Verdict::NotShown)] {
+    // Looks come after 4, 8 and 16 rounds. A difference of four times is decided before the last one, also where others take
+    // the core in some of the first rounds.
+    for (cost, verdict) in [(COST * 4, Verdict::More), (COST, Verdict::NotShown)] {
         let targets = [server("control", &[("COST", COST)]), server("other", &[("COST", cost)])];
         let found = compare(&targets, &until_decided, &mut Unobserved).unwrap();
         let cpu = row(&found.rows, Metric::CpuPerRequest);
-        assert_eq!((found.settings.rounds, cpu.verdict), (rounds, verdict), "{cpu:?} {:?}", found.caveats);
+        let rounds = found.settings.rounds;
+        assert_eq!(cpu.verdict, verdict, "{rounds} rounds: {cpu:?} {:?}", found.caveats);
+        let looks: &[usize] = if verdict == Verdict::More { &[4, 8] } else { &[16] };
+        assert!(looks.contains(&rounds), "{rounds} rounds: {cpu:?} {:?}", found.caveats);
         assert_eq!(found.samples.len(), 2 * rounds, "{:?}", found.caveats);
         // Three looks share the doubt of 5 %.
         assert!((cpu.ratio.confidence - (1.0 - 0.05 / 3.0)).abs() < 1e-9, "{cpu:?}");

@@ -2,6 +2,7 @@
 //!
 //! It acknowledges SETTINGS and PING. Windows are the script's: bodies of some KiB need none.
 
+use std::collections::VecDeque;
 use std::time::Instant;
 
 use super::frame::{Frame, PREFACE, flag, kind};
@@ -17,36 +18,64 @@ pub struct Http2Server<'c> {
     pub connection: &'c mut Connection,
     decoder: Decoder,
     requests: usize,
+    /// Frames that came before the acknowledgement of our SETTINGS.
+    early: VecDeque<Frame>,
 }
 
 impl<'c> Http2Server<'c> {
-    /// Reads the client's preface and sends these settings; `None` where the client sends something else, or has gone.
+    /// Reads the client's preface, sends these settings and waits until the client has applied them (RFC 9113 section 6.5.3),
+    /// so that what it does later follows them; `None` where the client sends something else, or has gone.
     pub fn start(connection: &'c mut Connection, settings: &[(u16, u32)]) -> Option<Self> {
         if connection.exactly(PREFACE.len())? != PREFACE {
             return None;
         }
-        let mut server = Self { connection, decoder: Decoder::new(), requests: 0 };
-        server.send(&[Frame::settings(settings)]).then_some(server)
+        let mut server = Self { connection, decoder: Decoder::new(), requests: 0, early: VecDeque::new() };
+        if !server.send(&[Frame::settings(settings)]) {
+            return None;
+        }
+        loop {
+            let frame = server.read()?;
+            if frame.kind == kind::SETTINGS && frame.has(flag::ACK) {
+                return Some(server);
+            }
+            let frame = server.acknowledge(frame);
+            server.early.extend(frame);
+        }
     }
 
     /// The next frame that is none of SETTINGS, PING and WINDOW_UPDATE; `None` where the client has gone.
     pub fn frame(&mut self) -> Option<Frame> {
+        if let Some(frame) = self.early.pop_front() {
+            return Some(frame);
+        }
         loop {
-            let mut bytes = self.connection.exactly(HEADER_BYTES)?;
-            let length = u32::from_be_bytes([0, bytes[0], bytes[1], bytes[2]]);
-            bytes.extend(self.connection.exactly(length as usize)?);
-            let frame = Frame::read(&mut bytes.as_slice()).ok()?;
-            match frame.kind {
-                kind::SETTINGS if !frame.has(flag::ACK) => {
-                    self.send(&[Frame::new(kind::SETTINGS, flag::ACK, 0, [])]);
-                }
-                kind::PING if !frame.has(flag::ACK) => {
-                    self.send(&[Frame { flags: flag::ACK, ..frame }]);
-                }
-                kind::SETTINGS | kind::PING | kind::WINDOW_UPDATE => {}
-                _ => return Some(frame),
+            let frame = self.read()?;
+            if let Some(frame) = self.acknowledge(frame) {
+                return Some(frame);
             }
         }
+    }
+
+    fn read(&mut self) -> Option<Frame> {
+        let mut bytes = self.connection.exactly(HEADER_BYTES)?;
+        let length = u32::from_be_bytes([0, bytes[0], bytes[1], bytes[2]]);
+        bytes.extend(self.connection.exactly(length as usize)?);
+        Frame::read(&mut bytes.as_slice()).ok()
+    }
+
+    /// Acknowledges SETTINGS and PING; gives back what scripts read.
+    fn acknowledge(&mut self, frame: Frame) -> Option<Frame> {
+        match frame.kind {
+            kind::SETTINGS if !frame.has(flag::ACK) => {
+                self.send(&[Frame::new(kind::SETTINGS, flag::ACK, 0, [])]);
+            }
+            kind::PING if !frame.has(flag::ACK) => {
+                self.send(&[Frame { flags: flag::ACK, ..frame }]);
+            }
+            kind::SETTINGS | kind::PING | kind::WINDOW_UPDATE => {}
+            _ => return Some(frame),
+        }
+        None
     }
 
     /// The fields of HEADERS, each of which has to be read for the next ones to be understood.
