@@ -77,7 +77,8 @@ fn settings(rounds: usize, time: Duration) -> Settings {
         time,
         warm_up: Duration::from_millis(50),
         pace: Pace::Closed { connections: 4, think: Duration::ZERO },
-        // Other tests and builds run beside: what is 30 % apart is found, what is equal is within a tenth.
+        // Others may have the cores for half of the time: what is three times as dear is found, what is equal is within a
+        // tenth. How small a difference is found on a quiet machine is what `cargo xtask bench trust` shows.
         confidence: 0.95,
         least_difference: 0.1,
         ..Settings::default()
@@ -100,7 +101,7 @@ fn equal_servers_show_no_difference_and_one_that_costs_more_is_found() {
     let targets = [
         server("control", &[("COST", COST)]),
         server("equal", &[("COST", COST)]),
-        server("dearer", &[("COST", COST * 16 / 10)]),
+        server("dearer", &[("COST", COST * 3)]),
     ];
     let found = compare(&targets, &settings(7, Duration::from_millis(150)), &mut Unobserved).unwrap();
     assert_eq!(found.samples.len(), 21, "{:?}", found.caveats);
@@ -110,7 +111,8 @@ fn equal_servers_show_no_difference_and_one_that_costs_more_is_found() {
     };
     assert_eq!(cpu(1).verdict, Verdict::NotShown, "{:?} {:?}", cpu(1), found.caveats);
     assert_eq!(cpu(2).verdict, Verdict::More, "{:?} {:?}", cpu(2), found.caveats);
-    assert!((1.2..1.9).contains(&cpu(2).ratio.middle), "{:?}", cpu(2));
+    // Three times the work, and what the system does for each request besides.
+    assert!((1.7..3.3).contains(&cpu(2).ratio.middle), "{:?}", cpu(2));
     assert!(cpu(1).control_value > 20.0, "microseconds: {:?}", cpu(1));
     let cold = row(&found.rows, Metric::ColdStart);
     assert!(cold.pairs == 7 && cold.control_value > 100.0, "{cold:?}");
