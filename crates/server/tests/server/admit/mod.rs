@@ -13,7 +13,7 @@ use crate::harness::{TestServer, Wishes, application};
 use crate::programs::program::Program;
 
 /// No test waits longer for a state.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A program that answers with the path, each request when it is let go.
 struct Holding {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 /// No script waits longer for a byte.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What a script does with a request: `true` waits for the next one, `false` closes the connection.
 type Script = dyn Fn(&mut Talk, &str) -> bool + Send + Sync;
