@@ -41,8 +41,8 @@ struct Subject {
 pub(crate) fn run(words: &[&str]) -> Outcome {
     let mut options = Options::new(words);
     let smoke = options.flag("--smoke");
-    let time = options.value("--time")?.unwrap_or(if smoke { "1s" } else { "5s" }).to_owned();
-    let only = options.value("--only")?.map(str::to_owned);
+    let time = options.value("--time")?.unwrap_or_else(|| if smoke { "1s" } else { "5s" }.to_owned());
+    let only = options.value("--only")?;
     options.finish()?;
     let work = ground::target_folder("bench/max")?;
     let mut rows = Vec::new();
