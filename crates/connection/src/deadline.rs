@@ -97,7 +97,11 @@ pub struct Deadline {
 impl Deadline {
     /// Sets what the connection waits for, and for how long.
     pub fn set(&self, waiting: Waiting, after: Duration) {
-        let ticks = after.as_nanos().div_ceil(DEADLINE_TICK.as_nanos());
+        // In microseconds, because a division of 128 bits is a loop: each request sets several deadlines.
+        let micros = |time: Duration| {
+            time.as_secs().saturating_mul(1_000_000).saturating_add(time.subsec_micros().into())
+        };
+        let ticks = micros(after).div_ceil(micros(DEADLINE_TICK));
         // One more: the current tick is already partly over, and a deadline is never early.
         let ticks = u32::try_from(ticks).unwrap_or(u32::MAX / 4).saturating_add(1);
         if let Some(entry) = self.table.entries.borrow_mut().get_mut(self.key) {

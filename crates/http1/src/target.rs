@@ -36,10 +36,7 @@ pub(crate) fn resolve(head: &mut RequestHead) -> Result<(), Refusal> {
 
 /// The parts of `target`, or what is wrong with it.
 fn parts(method: Method, target: &[u8]) -> Result<Parts, Refusal> {
-    let mut before_query = target.iter().take_while(|byte| **byte != b'?');
-    if !target.iter().all(|byte| is_target_byte(*byte)) || before_query.any(|byte| *byte == b'`') {
-        return Err(Refusal::BadTarget);
-    }
+    let path_end = path_end(target)?;
     if method == Method::Connect {
         // RFC 9112 section 3.2.3: authority-form is CONNECT's only one; the port is not optional in it.
         check_authority(target)?;
@@ -55,8 +52,9 @@ fn parts(method: Method, target: &[u8]) -> Result<Parts, Refusal> {
             query: None,
         });
     }
+    let query = (path_end < target.len()).then_some(path_end + 1..target.len());
     if target.first() == Some(&b'/') {
-        let (path, query) = path_and_query(target, 0);
+        let path = 0..path_end;
         return Ok(Parts { form: TargetForm::Origin, authority: None, path, query });
     }
     if target == b"*" {
@@ -70,7 +68,7 @@ fn parts(method: Method, target: &[u8]) -> Result<Parts, Refusal> {
     let rest = target.get(start..).unwrap_or_default();
     let length = rest.iter().position(|byte| matches!(byte, b'/' | b'?')).unwrap_or(rest.len());
     check_authority(rest.get(..length).unwrap_or_default())?;
-    let (path, query) = path_and_query(target, start + length);
+    let path = start + length..path_end;
     Ok(Parts { form: TargetForm::Absolute, authority: Some(start..start + length), path, query })
 }
 
@@ -95,7 +93,7 @@ fn check_authority(authority: &[u8]) -> Result<(), Refusal> {
         [b'[', address @ .., b']'] => {
             core::str::from_utf8(address).is_ok_and(|address| address.parse::<Ipv6Addr>().is_ok())
         }
-        name => name.iter().all(|byte| is_host_byte(*byte)),
+        name => name.iter().all(|byte| is_of(IN_HOST, *byte)),
     };
     if good { Ok(()) } else { Err(Refusal::BadHost) }
 }
@@ -148,12 +146,18 @@ fn split_port(authority: &[u8]) -> (&[u8], Option<&[u8]>) {
     }
 }
 
-fn path_and_query(target: &[u8], start: usize) -> (Range<usize>, Option<Range<usize>>) {
-    let rest = target.get(start..).unwrap_or_default();
-    match rest.iter().position(|byte| *byte == b'?') {
-        None => (start..target.len(), None),
-        Some(at) => (start..start + at, Some(start + at + 1..target.len())),
+/// Where the path of a target ends: at its first question mark or its end. One look in a table for each byte.
+fn path_end(target: &[u8]) -> Result<usize, Refusal> {
+    let mut end = None;
+    let mut class = IN_PATH;
+    for (at, byte) in target.iter().enumerate() {
+        if *byte == b'?' && end.is_none() {
+            (end, class) = (Some(at), IN_QUERY);
+        } else if !is_of(class, *byte) {
+            return Err(Refusal::BadTarget);
+        }
     }
+    Ok(end.unwrap_or(target.len()))
 }
 
 fn absolute_form_prefix(target: &[u8]) -> Option<usize> {
@@ -164,15 +168,32 @@ fn has_prefix(target: &[u8], prefix: &[u8]) -> bool {
     target.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
 }
 
-/// Printable ASCII but for a fragment's mark and the delimiters that every client escapes. Wider than
-/// RFC 3986: browsers send `|`, `{`, `[`, `^`, a backslash and, in a query, a backtick as they are.
-fn is_target_byte(byte: u8) -> bool {
-    byte.is_ascii_graphic() && !matches!(byte, b'#' | b'<' | b'>' | b'"')
-}
-
+/// A byte of a target in front of its query. Printable ASCII but for a fragment's mark and the delimiters that every client
+/// escapes. Wider than RFC 3986: browsers send `|`, `{`, `[`, `^`, a backslash and, in a query, a backtick as they are.
+const IN_PATH: u8 = 1;
+/// The same behind the question mark.
+const IN_QUERY: u8 = 2;
 /// unreserved and sub-delims without the comma (RFC 3986 section 3.2.2).
-fn is_host_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric()
-        || matches!(byte, b'-' | b'.' | b'_' | b'~' | b'!' | b'$' | b'&' | b'\'')
-        || matches!(byte, b'(' | b')' | b'*' | b'+' | b';' | b'=')
+const IN_HOST: u8 = 4;
+
+/// Of each byte, what it may be in.
+const CLASSES: [u8; 256] = {
+    let mut classes = [0; 256];
+    let mut byte = b'!';
+    while byte <= b'~' {
+        if !matches!(byte, b'#' | b'<' | b'>' | b'"') {
+            classes[byte as usize] |= if byte == b'`' { IN_QUERY } else { IN_PATH | IN_QUERY };
+        }
+        let is_mark =
+            matches!(byte, b'-' | b'.' | b'_' | b'~' | b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*');
+        if byte.is_ascii_alphanumeric() || is_mark || matches!(byte, b'+' | b';' | b'=') {
+            classes[byte as usize] |= IN_HOST;
+        }
+        byte += 1;
+    }
+    classes
+};
+
+fn is_of(class: u8, byte: u8) -> bool {
+    CLASSES[usize::from(byte)] & class != 0
 }

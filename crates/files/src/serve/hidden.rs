@@ -39,7 +39,7 @@ fn is_below(path: &[u8], folder: &[u8]) -> bool {
 }
 
 fn is_glob(pattern: &[u8]) -> bool {
-    pattern.iter().any(|b| matches!(b, b'*' | b'?' | b'[' | b'\\'))
+    memchr::memchr3(b'*', b'?', b'[', pattern).is_some() || memchr::memchr(b'\\', pattern).is_some()
 }
 
 fn matches_absolute(root: &[u8], path: &[u8], pattern: &[u8]) -> bool {
