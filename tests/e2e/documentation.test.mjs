@@ -57,6 +57,22 @@ test("every command line of onehop has a command and options that exist", async 
   });
 });
 
+test("every option in a synopsis of onehop exists", async (context) => {
+  const helps = new Map();
+  const found = synopses();
+  context.diagnostic(`${found.length} synopses`);
+  await check(found, async ({ text }) => {
+    const words = text.split(" ").slice(1);
+    const end = words.findIndex((word) => !/^[a-z-]+$/.test(word) || word.startsWith("-"));
+    const command = words.slice(0, Math.min(end < 0 ? words.length : end, words[0] === "bench" || words[0] === "certs" ? 2 : 1));
+    const line = command.join(" ");
+    if (!helps.has(line)) helps.set(line, (await run(ONEHOP, [...command, "--help"])).stdout.toString());
+    const options = text.match(/(?<=[\s[|(])--[a-z0-9-]+/g) ?? [];
+    const missing = options.filter((option) => !new RegExp(`${option}(?![a-z0-9-])`).test(helps.get(line)));
+    return missing.length === 0 ? "" : `onehop ${line} has no ${missing.join(", ")}`;
+  });
+});
+
 test("every block of JSON and TOML parses", async (context) => {
   for (const block of wanted("json")) assert.doesNotThrow(() => JSON.parse(block.text), block.place);
   const folder = workFolder(context);
@@ -108,6 +124,15 @@ function blocksOf(page, text) {
     found.push({ place: `${page}:${begin}`, language, reason, text: `${inside.join("\n")}\n` });
   }
   return found;
+}
+
+/** Texts in backquotes that begin with `onehop` and show options, such as the first line of a chapter about a command. */
+function synopses() {
+  return pages().flatMap((page) => {
+    const prose = readFileSync(join(ROOT, page), "utf8").replaceAll(/^ *```[^]*?^ *```$/gm, "");
+    const texts = [...prose.matchAll(/`(onehop [^`]*--[^`]*)`/g)].map(([, text]) => text.replaceAll(/\s+/g, " "));
+    return texts.filter((text) => !FOREIGN.includes(text.split(" ")[2])).map((text) => ({ place: page, text }));
+  });
 }
 
 /** An Onehopfile: directives alone are put into a site. */
