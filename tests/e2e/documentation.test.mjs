@@ -73,6 +73,17 @@ test("every option in a synopsis of onehop exists", async (context) => {
   });
 });
 
+test("every measured figure of an explanation stands in a page that holds measurements", async () => {
+  const sources = ["benchmarks/README.md", "ARCHITECTURE.md", "docs/frameworks.md"].map((page) => readFileSync(join(ROOT, page), "utf8"));
+  const explanations = pages().filter((page) => page.startsWith("docs/explain/"));
+  const figures = explanations.flatMap((page) => {
+    const found = readFileSync(join(ROOT, page), "utf8").matchAll(/(\d+\.\d+)(?= (?:[µu]s|to \d))|\d+\.\d+ \(\d+\.\d+ to \d+\.\d+\)/g);
+    return [...found].map(([whole, figure]) => ({ place: page, figure: figure ?? whole }));
+  });
+  assert.ok(figures.length >= 20, `only ${figures.length} figures were found`);
+  await check(figures, ({ figure }) => (sources.some((text) => text.includes(figure)) ? "" : `${figure} was not measured`));
+});
+
 test("every block of JSON and TOML parses", async (context) => {
   for (const block of wanted("json")) assert.doesNotThrow(() => JSON.parse(block.text), block.place);
   const folder = workFolder(context);
