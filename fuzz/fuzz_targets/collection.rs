@@ -4,8 +4,8 @@
 use std::path::Path;
 
 use libfuzzer_sys::fuzz_target;
+use onehop_bench::collection::{ReadOptions, read_bytes};
 use onehop_http1::{AskHead, BodyLength, ClientCodec, Limits};
-use onehop_load::collection::{ReadOptions, read_bytes};
 
 fuzz_target!(|data: &[u8]| {
     let variables = vec![

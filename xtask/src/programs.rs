@@ -50,10 +50,10 @@ const QUICK: [&str; 10] = [
 /// Package, program and what it is to run of it with foreign programs: nginx and Caddy read what `try` writes for them,
 /// and Caddy passes on what onehop passes on.
 const FOREIGN: [(&str, &str, &[&str]); 4] = [
-    ("load", "onehop_load", &["side_by_side::detect"]),
     ("onehop", "access_logs", &["--ignored", "goaccess_reads_every_line"]),
     ("onehop", "https", &["--ignored", "haproxy_is_understood"]),
     ("onehop", "proxy", &["--ignored", "caddy_and_onehop_pass_the_same_on"]),
+    ("try", "onehop_try", &["detect"]),
 ];
 
 /// Package and program of tests that need an ACME server.
@@ -124,7 +124,7 @@ fn words(tests: Tests) -> Vec<&'static str> {
 
 /// Such tests hold the load's clock against the server's: nothing may run beside them.
 fn measures(program: &Program) -> bool {
-    program.package == "load" || program.name.starts_with("bench")
+    ["bench", "load"].contains(&program.package.as_str()) || program.name.starts_with("bench")
 }
 
 fn programs(tests: Tests) -> Outcome<Vec<Program>> {

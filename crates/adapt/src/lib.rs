@@ -6,7 +6,7 @@
 //! The way of a translation: [`nginx::Configuration`] reads the file with what it includes and chooses a server of
 //! it, [`nginx::translate`] writes that server's directives as those of a site. A directive that decides about
 //! answers and has no equal is a [`Refusal`], one that does not is a note: nothing is dropped silently.
-//! [`translate`] does all of it in one call. `onehop try` (crates/load) does it in steps, since it looks for the
+//! [`translate`] does all of it in one call. `onehop try` (crates/try) does it in steps, since it looks for the
 //! applications in between and measures the configuration beside its translation.
 #![forbid(unsafe_code)]
 

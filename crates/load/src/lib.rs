@@ -1,39 +1,35 @@
-//! Measures servers as an honest engineer would: `onehop bench` and `onehop try`.
+//! Puts load on HTTP servers, times every response, and measures the server's processes meanwhile.
 //!
-//! Owns the load and what is learned from it. Never guesses what it did not see: an answer that was cut off
-//! is no answer, a request that should have been sent and was not is counted, and a figure that the load
-//! generator itself limited is said to be none of the server's.
+//! A [`Plan`] says which requests are sent, how often and for how long; [`engine::run`] sends them and returns a
+//! [`Run`]: counts, latencies, and whether the generator itself was the bottleneck. Synchronous: threads and epoll, no
+//! runtime. The crate is optimised in every profile, since a slow generator measures itself.
 //!
-//! The way of a measurement, in order: `url.rs` where to, `tls/` how that is encrypted, `http2/` how streams share a connection, `plan.rs` what is asked and how often, `engine/`
-//! asks, `outcome.rs` is what was seen; `measure/` weighs the server's processes meanwhile, `compare/` repeats it
-//! for several targets, `scenario/` reads comparisons from a file, `repeat.rs` for one, `statistics` says what may be concluded, `report/` tells it. `quantity.rs`
-//! and `foreign/` read what was typed.
+//! | module | owns |
+//! | --- | --- |
+//! | [`url`] | URLs and the address behind them |
+//! | [`plan`] | the settings of a load, checked |
+//! | [`engine`] | connections, arrivals, clocks; over [`tls`] and [`http2`] where the plan says so |
+//! | [`outcome`] | what a run found; [`latency`] holds its durations |
+//! | [`measure`] | starts servers; CPU time and memory of their processes, the machine, its cores |
+//! | [`client`] | one request at a time, waited for |
+//! | [`progress`] | how far a measurement is, and how it is interrupted |
+//! | [`caveat`] | what a reader must know before believing figures: codes and sentences |
+//!
+//! Never guesses what it did not see: a response that was cut off is no response, a request that should have been sent
+//! and was not is counted. Draws no conclusion: comparing runs is `crates/bench`. `examples/closed_loop.rs` uses it alone.
 #![forbid(unsafe_code)]
 
-pub mod basic;
 pub mod caveat;
 pub mod client;
-pub mod collection;
-pub mod compare;
 pub mod engine;
-pub mod foreign;
 pub mod http2;
 pub mod latency;
 pub mod measure;
 pub mod outcome;
 pub mod plan;
 pub mod progress;
-pub mod quantity;
-pub mod repeat;
-pub mod report;
-pub mod saturation;
-pub mod scenario;
-pub mod shell_words;
-pub mod side_by_side;
 pub mod tls;
 pub mod url;
-
-pub use onehop_statistics as statistics;
 
 pub use caveat::{Caveat, CaveatCode};
 pub use client::{Client, RequestError, Response};

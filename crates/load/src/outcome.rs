@@ -267,25 +267,3 @@ impl Failures {
         self.unsent += other.unsent;
     }
 }
-
-#[cfg(test)]
-impl Run {
-    /// A run of one second that ended with its time, for tests. All good answers came within it.
-    pub(crate) fn of_a_second(total: Tally) -> Self {
-        Self {
-            begun: SystemTime::UNIX_EPOCH,
-            elapsed: Duration::from_secs(1),
-            completed: total.good,
-            total,
-            by_request: Vec::new(),
-            slices: Vec::new(),
-            slice_length: Duration::from_millis(100),
-            stalls: Vec::new(),
-            omitted: None,
-            handshakes: Handshakes::default(),
-            http2: None,
-            generator: Generator::default(),
-            end: End::Time,
-        }
-    }
-}

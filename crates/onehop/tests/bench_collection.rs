@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use onehop_load::collection::{self, Collection, CollectionRun, ReadOptions};
+use onehop_bench::collection::{self, Collection, CollectionRun, ReadOptions};
 use onehop_load::plan::Timeouts;
 use onehop_load::tls;
 use onehop_load::{Observer, Progress};

@@ -8,7 +8,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use onehop_load::compare::{self, Check, Metric, Settings, Source, Target};
+use onehop_bench::compare::{self, Check, Metric, Settings, Source, Target};
 use onehop_load::measure::Start;
 use onehop_load::plan::{Expect, Pace, Protocol, Request};
 use onehop_load::{Address, Url};

@@ -4,10 +4,10 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use onehop_load::compare::Source;
+use onehop_bench::compare::Source;
+use onehop_bench::scenario::{Choice, Scenario};
 use onehop_load::measure::{Server, Stage, Staged};
 use onehop_load::plan::{Expect, Timeouts};
-use onehop_load::scenario::{Choice, Scenario};
 use onehop_testkit::tls::Authority;
 
 use crate::steps::{command, quiet};

@@ -6,7 +6,7 @@
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use onehop_load::scenario::{Choice, Scenario};
+use onehop_bench::scenario::{Choice, Scenario};
 use serde_json::Value;
 
 use crate::steps::{command, shown};
@@ -23,7 +23,7 @@ pub(crate) fn all() -> Outcome<Vec<String>> {
     let mut names = Vec::new();
     for entry in std::fs::read_dir(ground::root().join("benchmarks"))? {
         let entry = entry?;
-        if entry.path().join(onehop_load::scenario::FILE_NAME).exists() {
+        if entry.path().join(onehop_bench::scenario::FILE_NAME).exists() {
             names.push(entry.file_name().to_string_lossy().into_owned());
         }
     }

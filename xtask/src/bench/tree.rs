@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use onehop_load::measure::{forget_peak, memory_of};
-use onehop_load::statistics::median;
+use onehop_statistics::median;
 use serde_json::json;
 
 use crate::ground::Options;

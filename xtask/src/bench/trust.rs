@@ -9,12 +9,13 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use onehop_load::compare::{self, Check, Comparison, Metric, Row, Settings, Source, Target};
+use onehop_bench::compare::{self, Check, Comparison, Metric, Row, Settings, Source, Target};
+use onehop_load::measure;
 use onehop_load::measure::Start;
 use onehop_load::measure::{Meter, Server};
 use onehop_load::plan::{Expect, Pace, Protocol, Request};
-use onehop_load::statistics::Verdict;
-use onehop_load::{Address, Url, measure};
+use onehop_load::{Address, Url};
+use onehop_statistics::Verdict;
 use serde_json::{Value, json};
 
 use crate::ground::Options;
@@ -223,7 +224,7 @@ fn arm(name: &str, source: Source) -> Outcome<Target> {
 }
 
 fn fixed_cost_server() -> Outcome<PathBuf> {
-    let example = ["build", "--quiet", "--package", "onehop-load", "--example", "fixed_cost_server"];
+    let example = ["build", "--quiet", "--package", "onehop-bench", "--example", "fixed_cost_server"];
     quiet(&mut command("cargo", &example))?;
     Ok(ground::target().join("debug/examples/fixed_cost_server"))
 }

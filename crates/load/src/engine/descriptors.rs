@@ -13,7 +13,7 @@ const COMPARISON_BESIDE: u64 = 256;
 /// Makes room for so many connections before a server is started. Servers inherit the limit: raised by the first load
 /// it would be another one for the first server than for all that follow. Gives the new limit where it was raised; a
 /// hard limit that is too low is told by the load.
-pub(crate) fn make_room_early(connections: usize) -> Option<u64> {
+pub fn make_room_early(connections: usize) -> Option<u64> {
     let needed = COMPARISON_BESIDE + connections as u64;
     let limit = getrlimit(Resource::Nofile);
     let wanted = limit.maximum.map_or(needed, |most| most.min(needed));

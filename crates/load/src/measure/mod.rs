@@ -42,8 +42,8 @@ pub use server::{Server, StartError};
 pub use stage::{Behind, Stage, Staged};
 pub use steal::StealMeter;
 pub use tree::Tree;
-pub(crate) use version::said;
-pub use version::version_of;
+
+pub use version::{output_of, version_of};
 
 /// How a server is started.
 #[derive(Debug, Clone)]

@@ -47,7 +47,7 @@ const KNOWN: [(&str, &[&str], &str); 23] = [
 pub fn version_of(program: &str) -> Option<String> {
     let name = Path::new(program).file_name()?.to_str()?;
     let (_, arguments, before) = KNOWN.iter().find(|(known, ..)| *known == name)?;
-    let text = said(Command::new(program).args(*arguments))?;
+    let text = output_of(Command::new(program).args(*arguments))?;
     let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
     let line = line
         .strip_prefix("nginx version: ")
@@ -62,8 +62,8 @@ pub fn version_of(program: &str) -> Option<String> {
     Some(format!("{before}{line}"))
 }
 
-/// What a command writes, at most [`READ_BYTES_MAX`]; `None` where it does not end within two seconds.
-pub(crate) fn said(command: &mut Command) -> Option<String> {
+/// Runs a command and returns its output, 64 KiB at most; `None` where it does not end within two seconds.
+pub fn output_of(command: &mut Command) -> Option<String> {
     let (mut reader, writer) = std::io::pipe().ok()?;
     command.stdin(Stdio::null()).stdout(writer.try_clone().ok()?).stderr(writer);
     let mut child = command.spawn().ok()?;

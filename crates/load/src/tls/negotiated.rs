@@ -51,7 +51,7 @@ impl Handshakes {
     }
 
     /// Adds another's.
-    pub(crate) fn merge(&mut self, other: &Handshakes) {
+    pub fn merge(&mut self, other: &Handshakes) {
         self.full += other.full;
         self.resumed += other.resumed;
         for (parameters, count) in &other.parameters {

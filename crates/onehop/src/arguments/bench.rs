@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
-use onehop_load::compare::Settings;
+use onehop_bench::compare::Settings;
+use onehop_bench::quantity::{self, Rates};
 use onehop_load::plan::{Expect, Protocol, STREAMS_MAX, Spacing};
-use onehop_load::quantity::{self, Rates};
 use onehop_load::tls::{self, Curve, Sessions};
 
 /// `onehop bench`

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use onehop_load::quantity;
+use onehop_bench::quantity;
 
 use super::bench::{Output, variable};
 

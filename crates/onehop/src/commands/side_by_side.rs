@@ -4,8 +4,8 @@ use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::Path;
 
-use onehop_load::report::{self, Findings};
-use onehop_load::side_by_side::{self, Environment, Given, Settings, Setup, SideBySideError};
+use onehop_report::Findings;
+use onehop_try::{Environment, Given, Settings, Setup, SideBySideError};
 
 use super::bench::Session;
 use crate::arguments::Try;
@@ -24,12 +24,12 @@ pub(crate) fn run(arguments: &Try) -> Result<(), Failure> {
         .to_path_buf();
     let setup = setup(arguments).map_err(|error| Failure::wrong(error.to_string()))?;
     if arguments.dry_run {
-        super::standard_output::print(&report::dry_run(&setup));
+        super::standard_output::print(&onehop_report::dry_run(&setup));
         return Ok(());
     }
     let mut session = Session::begin(&arguments.output)?;
     let settings = Settings { onehop, within: arguments.within, ..Settings::default() };
-    let found = side_by_side::run(&setup, &settings, &mut session)
+    let found = onehop_try::run(&setup, &settings, &mut session)
         .map_err(|error| Failure::failed(error.to_string()))?;
     let onehopfile = found.onehopfile.clone();
     let is_measured = found.comparison.is_some();
@@ -48,7 +48,7 @@ fn setup(arguments: &Try) -> Result<Setup, SideBySideError> {
     for file in &arguments.collections {
         given.file(file, &arguments.variables)?;
     }
-    let mut setup = side_by_side::detect(&arguments.path, &environment)?;
+    let mut setup = onehop_try::detect(&arguments.path, &environment)?;
     setup.choose_routes(given, arguments.probe_routes);
     Ok(setup)
 }

@@ -17,7 +17,7 @@ use onehop_load::engine;
 use onehop_load::latency::Latencies;
 use onehop_load::measure::{self, Server, cpu_of, forget_peak, memory_of};
 use onehop_load::plan::{Arrivals, Expect, Pace, Phase, Plan, Protocol, Reuse, Spacing, Timeouts, Until};
-use onehop_load::statistics::median;
+use onehop_statistics::median;
 use serde_json::{Value, json};
 
 use crate::ground::Options;

@@ -5,7 +5,6 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use onehop_load::statistics;
 use onehop_testkit::distance::{Exchange, Lateness};
 use serde_json::{Value, json};
 
@@ -110,7 +109,7 @@ impl Measured {
             "min_ms": least(&times).map(rounded),
             "max_ms": most(&times).map(rounded),
             "first_ms": times.first().copied().map(rounded),
-            "median_ms": (!times.is_empty()).then(|| rounded(statistics::median(&times))),
+            "median_ms": (!times.is_empty()).then(|| rounded(onehop_statistics::median(&times))),
             "all_ms": times.iter().copied().map(rounded).collect::<Vec<_>>(),
             "round_trips": self.exchanges().map(|exchange| exchange.round_trips).collect::<Vec<_>>(),
             "carried_by": self.carriers(),

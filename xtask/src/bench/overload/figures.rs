@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use onehop_load::latency::Latencies;
-use onehop_load::statistics;
 use serde_json::{Value, json};
 
 use super::super::load::in_words;
@@ -252,7 +251,7 @@ pub(super) fn at(latencies: &Latencies, share: f64) -> Option<f64> {
 
 fn middle_of(figures: impl Iterator<Item = f64>) -> Option<f64> {
     let figures: Vec<f64> = figures.collect();
-    (!figures.is_empty()).then(|| statistics::median(&figures))
+    (!figures.is_empty()).then(|| onehop_statistics::median(&figures))
 }
 
 fn rounded(figure: f64) -> f64 {

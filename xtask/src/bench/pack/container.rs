@@ -11,7 +11,6 @@ use std::path::Path;
 use std::time::Duration;
 
 use onehop_load::measure::{Server, Tree};
-use onehop_load::statistics;
 use serde_json::{Value, json};
 
 use crate::steps::{command, quiet};
@@ -79,11 +78,11 @@ fn rounds_of(pack: &Path, rounds: u64, seconds: u64) -> Outcome<Value> {
         });
         println!(
             "{arm:<16} {:>10.2} {:>14.2} {:>12.0} {:>10.0} {:>12.0}",
-            statistics::median(&each(|f| f.cpu_us)),
-            statistics::median(&each(|f| f.load_cpu_us)),
-            statistics::median(&each(|f| f.rate)),
-            statistics::median(&each(|f| f.p50_us)),
-            statistics::median(&each(|f| f.resident_kib)),
+            onehop_statistics::median(&each(|f| f.cpu_us)),
+            onehop_statistics::median(&each(|f| f.load_cpu_us)),
+            onehop_statistics::median(&each(|f| f.rate)),
+            onehop_statistics::median(&each(|f| f.p50_us)),
+            onehop_statistics::median(&each(|f| f.resident_kib)),
         );
         rows.insert((*arm).to_owned(), columns);
     }

@@ -7,7 +7,6 @@ use std::time::Duration;
 use onehop_load::measure::Start;
 use onehop_load::measure::{self, Server};
 use onehop_load::plan::{Expect, Timeouts};
-use onehop_load::statistics;
 use serde_json::{Value, json};
 
 use crate::steps::{command, quiet};
@@ -59,8 +58,9 @@ pub(super) fn run(packer: &Packer, starts: u64, smoke: bool) -> Outcome<Value> {
                 pages.push(page);
                 answers.extend(answer);
             }
-            let (page, worst) = (statistics::median(&pages), pages.iter().copied().fold(0.0, f64::max));
-            let answer = (!answers.is_empty()).then(|| statistics::median(&answers));
+            let (page, worst) =
+                (onehop_statistics::median(&pages), pages.iter().copied().fold(0.0, f64::max));
+            let answer = (!answers.is_empty()).then(|| onehop_statistics::median(&answers));
             let bytes = root.join("app").metadata()?.len();
             let state = if is_unpacked { "again" } else { "new" };
             let verdict = if worst < FIRST_PAGE_MS_MAX { "met" } else { "MISSED" };

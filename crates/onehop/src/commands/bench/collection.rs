@@ -1,8 +1,8 @@
 //! `onehop bench collection`: requests in order, as Postman's runner asks them.
 
-use onehop_load::collection::{self, ReadOptions};
+use onehop_bench::collection::{self, ReadOptions};
 use onehop_load::plan::{Protocol, Timeouts};
-use onehop_load::report::Findings;
+use onehop_report::Findings;
 
 use super::requests::{permit, url_failure};
 use super::session::Session;

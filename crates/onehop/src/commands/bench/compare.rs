@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use onehop_bench::compare::{self, Comparison, Mark, Sample, Settings, Source, Target};
 use onehop_load::Observer as _;
-use onehop_load::compare::{self, Comparison, Mark, Sample, Settings, Source, Target};
 use onehop_load::measure;
 use onehop_load::plan::{Pace, Reuse, Timeouts};
-use onehop_load::report::Findings;
+use onehop_report::Findings;
 
 use super::marks::Marks;
 use super::requests::{self, Form};

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use clap::Parser as _;
+use onehop_bench::foreign::{self, Body, Options, Tool};
+use onehop_bench::quantity::Rates;
 use onehop_load::caveat::CaveatCode;
-use onehop_load::foreign::{self, Body, Options, Tool};
 use onehop_load::measure::Start;
 use onehop_load::measure::{self, Server};
 use onehop_load::plan::{Expect, Pace, Plan, Protocol, Reuse, Spacing, Until};
-use onehop_load::quantity::Rates;
 use onehop_load::url::Url;
 
 use super::load;

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
+use onehop_bench::quantity::Rates;
+use onehop_bench::repeat;
 use onehop_load::engine;
 use onehop_load::outcome::{End, Run};
 use onehop_load::plan::{self, Arrivals, Pace, Plan, Request, Reuse, Spacing, Timeouts, Until};
 use onehop_load::progress::Observer as _;
-use onehop_load::quantity::Rates;
-use onehop_load::repeat;
-use onehop_load::report::{self, Findings};
+use onehop_report::Findings;
 
 use super::marks::Marks;
 use super::requests::{self, Form};
@@ -53,13 +53,13 @@ pub(super) fn measure(
     session: &mut Session,
     plans: &[Plan],
     runs: usize,
-) -> Result<Vec<report::Load>, Failure> {
+) -> Result<Vec<onehop_report::Load>, Failure> {
     announce(session, plans, runs);
     session.caveats.extend(plan::unverified(plans.iter().flat_map(|plan| &plan.requests)));
     let _marks = Marks::begin(plans.iter().flat_map(|plan| &plan.requests).map(|request| &request.address));
-    let mut loads: Vec<report::Load> = plans
+    let mut loads: Vec<onehop_report::Load> = plans
         .iter()
-        .map(|plan| report::Load { plan: plan.clone(), runs: Vec::new(), disagreements: Vec::new() })
+        .map(|plan| onehop_report::Load { plan: plan.clone(), runs: Vec::new(), disagreements: Vec::new() })
         .collect();
     'runs: for repetition in 0..runs {
         for load in &mut loads {
@@ -82,7 +82,7 @@ pub(super) fn measure(
 }
 
 /// Prints the loads; without one good answer there is nothing to be read out of the figures.
-pub(super) fn tell(session: Session, loads: Vec<report::Load>) -> Result<(), Failure> {
+pub(super) fn tell(session: Session, loads: Vec<onehop_report::Load>) -> Result<(), Failure> {
     let has_good = loads.iter().flat_map(|load| &load.runs).any(Run::has_good);
     let given_up = loads.iter().find_map(|load| {
         let end = &load.runs.iter().find(|run| run.end.given_up().is_some())?.end;

@@ -1,9 +1,9 @@
 //! `onehop bench max`: the highest rate that keeps a percentile under a limit.
 
+use onehop_bench::quantity::Rates;
+use onehop_bench::saturation::{self, Limit};
 use onehop_load::plan::{self, Until};
-use onehop_load::quantity::Rates;
-use onehop_load::report::Findings;
-use onehop_load::saturation::{self, Limit};
+use onehop_report::Findings;
 
 use super::load;
 use super::marks::Marks;

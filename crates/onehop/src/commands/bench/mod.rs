@@ -16,7 +16,7 @@ mod scenario;
 mod session;
 mod targets;
 
-use onehop_load::foreign::Tool;
+use onehop_bench::foreign::Tool;
 
 use crate::arguments::{Bench, BenchCommand};
 use crate::failure::Failure;

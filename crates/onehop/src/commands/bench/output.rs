@@ -7,7 +7,7 @@ use std::fs::OpenOptions;
 use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
-use onehop_load::report::{self, Report};
+use onehop_report::Report;
 
 use crate::arguments::Output;
 use crate::commands::standard_output::print_all;
@@ -33,8 +33,11 @@ pub(crate) struct Destinations {
 impl Destinations {
     /// Checks that all of it can be written.
     pub(crate) fn check(output: &Output) -> Result<Destinations, Failure> {
-        let wanted: [(&Option<PathBuf>, Form); 3] =
-            [(&output.json, json), (&output.html, report::html), (&output.markdown, report::markdown)];
+        let wanted: [(&Option<PathBuf>, Form); 3] = [
+            (&output.json, json),
+            (&output.html, onehop_report::html),
+            (&output.markdown, onehop_report::markdown),
+        ];
         let mut destinations =
             Destinations { files: Vec::new(), instead_of_text: None, is_verbose: output.verbose };
         for (path, form) in wanted {
@@ -74,7 +77,7 @@ impl Destinations {
             Ok(size) if size.ws_col > 0 => usize::from(size.ws_col).clamp(WIDTH_MIN, WIDTH),
             _ => WIDTH,
         };
-        let form = if self.is_verbose { report::text } else { report::brief };
+        let form = if self.is_verbose { onehop_report::text } else { onehop_report::brief };
         form(report, is_terminal && !no_colour, width)
     }
 }
@@ -97,7 +100,7 @@ fn check_file(path: &Path) -> Result<(), Failure> {
 }
 
 fn json(report: &Report) -> String {
-    let mut text = report::json(report).to_string();
+    let mut text = onehop_report::json(report).to_string();
     text.push('\n');
     text
 }

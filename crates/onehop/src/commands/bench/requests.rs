@@ -7,7 +7,7 @@ use std::net::ToSocketAddrs as _;
 use std::path::Path;
 use std::time::Duration;
 
-use onehop_load::basic;
+use onehop_bench::basic;
 use onehop_load::plan::{self, Expect, Protocol};
 use onehop_load::tls;
 use onehop_load::url::{Address, Endpoint, Url, UrlError};

@@ -2,8 +2,8 @@
 
 use std::io::{ErrorKind, Write as _};
 
-use onehop_load::report::Findings;
-use onehop_load::scenario::{self, Choice, FILE_NAME, Held, Scenario};
+use onehop_bench::scenario::{self, Choice, FILE_NAME, Held, Scenario};
+use onehop_report::Findings;
 
 use super::compare;
 use super::session::Session;

@@ -10,8 +10,8 @@ use std::time::SystemTime;
 use onehop_load::caveat::{Caveat, CaveatCode};
 use onehop_load::measure::{self, Machine, StealMeter};
 use onehop_load::progress::{Observer, Progress};
-use onehop_load::report::{self, Findings, Live, Report};
 use onehop_message::calendar::Moment;
+use onehop_report::{Findings, Live, Report};
 
 use super::output::Destinations;
 use crate::arguments::Output;
@@ -92,7 +92,7 @@ impl Session {
             live.finish();
         }
         let reported = Report {
-            command: report::hidden_words(&typed()),
+            command: onehop_report::hidden_words(&typed()),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             date: Moment::of(self.begun).rfc3339(),
             machine: self.machine,

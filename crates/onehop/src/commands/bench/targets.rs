@@ -4,9 +4,9 @@
 
 use std::time::Duration;
 
-use onehop_load::compare::{Check, Source, Target};
+use onehop_bench::compare::{Check, Source, Target};
+use onehop_bench::shell_words;
 use onehop_load::measure::Start;
-use onehop_load::shell_words;
 use onehop_load::url::{Address, Endpoint, Url};
 
 use super::requests::{Form, url_failure};
