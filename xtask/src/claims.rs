@@ -72,6 +72,8 @@ enum Figure {
     Start,
     /// Median resident memory under load.
     Memory,
+    /// Memory that each idle connection adds.
+    Idle,
 }
 
 /// What the interval of onehop's figure divided by the other's has to show, as `onehop bench compare` judges it.
@@ -168,6 +170,7 @@ impl Figure {
             Figure::Cpu => "cpu_us_per_request",
             Figure::Start => "cold_start_us",
             Figure::Memory => "memory_median_bytes",
+            Figure::Idle => "memory_per_idle_connection_bytes",
         }
     }
 
@@ -176,6 +179,7 @@ impl Figure {
             Figure::Cpu => "us",
             Figure::Start => "ms",
             Figure::Memory => "MiB",
+            Figure::Idle => "KiB",
         }
     }
 
@@ -185,6 +189,7 @@ impl Figure {
             Figure::Cpu => 1.0,
             Figure::Start => 1e3,
             Figure::Memory => (1 << 20) as f64,
+            Figure::Idle => 1024.0,
         }
     }
 }

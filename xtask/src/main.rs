@@ -73,8 +73,6 @@ Commands:
   bench attacks   Attacks over HTTP/2 at one core's full speed, 30 seconds each: p99 of other clients beside a harmless
                   client of the same CPU use and beside the attack, the server's memory, how soon attackers are
                   disconnected. Takes --smoke, --seconds N, --rounds N (default 3, half an hour), --only A,B.
-  bench idle      Memory of 10,000 idle connections, and of a server at rest. Takes --smoke,
-                  --connections N, --arms A,B.
   bench tree      Time to ready for 200 small files; peak memory when a 200 MiB tree changes.
   bench pack      Packed applications: time to the first page in an empty root, memory of what nobody asked
                   for, and what a container costs (podman). Takes --smoke, --parts start,memory,container,

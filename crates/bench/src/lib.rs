@@ -9,7 +9,7 @@
 //! | [`scenario`] | comparisons in a file: servers, upstreams, cases, bounds |
 //! | [`repeat`] | how repetitions of one load disagree |
 //! | [`collection`] | Postman collections, HAR recordings and lists, sent in order |
-//! | [`foreign`] | PURE: command lines of wrk, ab and autocannon as plans |
+//! | [`foreign`] | PURE: command lines of wrk, ab, oha, k6 and others as plans |
 //! | [`quantity`] | PURE: durations, counts, rates and shares as people type them |
 //! | [`shell_words`], [`basic`] | PURE: a command line as words; a user name and password as a header field |
 //!

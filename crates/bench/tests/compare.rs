@@ -190,6 +190,19 @@ fn the_first_answer_after_idleness_is_its_own_figure() {
     assert!(row(&found.rows, Metric::AfterIdle).control_value > 1.0);
 }
 
+#[test]
+fn idle_connections_are_held_and_their_memory_is_its_own_figure() {
+    let _alone = alone();
+    let targets = [server("one", &[]), server("other", &[])];
+    let settings = Settings { idle_connections: 50, ..settings(1, Duration::from_millis(100)) };
+    let found = compare(&targets, &settings, &mut Unobserved).unwrap();
+    let memory = found.samples.iter().map(|sample| sample.idle_memory.unwrap());
+    assert!(memory.into_iter().all(|memory| memory.connections == 50), "{:?}", found.caveats);
+    assert!(row(&found.rows, Metric::MemoryAtRest).control_value > 100_000.0);
+    // The server has a thread, with a stack, for each connection.
+    assert!(row(&found.rows, Metric::MemoryPerIdleConnection).control_value > 1000.0, "{:?}", found.rows);
+}
+
 fn error(targets: &[Target], settings: &Settings) -> String {
     compare(targets, settings, &mut Unobserved).unwrap_err().to_string()
 }

@@ -12,11 +12,14 @@ use crate::plan::{Protocol, Request, Timeouts};
 use crate::tls::Tls;
 use crate::url::Address;
 
+pub use idle::IdleConnection;
+
 use http2::Http2Connection;
 use stream::{Stream, Wait};
 
 mod http2;
 mod http2_request;
+mod idle;
 mod reach;
 mod stream;
 

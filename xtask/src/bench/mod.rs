@@ -2,7 +2,7 @@
 //!
 //! What compares servers is a scenario of benchmarks/, which `onehop bench run` runs; `scenario.rs` installs what one needs.
 //! `rivals.rs` and `applications.rs` are what no package has. The rest measures what is no comparison of loads: `attacks/`, `overload/`,
-//! `limits.rs`, `max.rs`, `instructions.rs`, `distance/`, `pack/`, `idle.rs`, `slow.rs`, `tree.rs`, `trust.rs`; for them `servers.rs` says on
+//! `limits.rs`, `max.rs`, `instructions.rs`, `distance/`, `pack/`, `slow.rs`, `tree.rs`, `trust.rs`; for them `servers.rs` says on
 //! which cores a server runs, `load.rs` loads it, `probe.rs` asks once, `report.rs` keeps figures, and `interrupt.rs` ends it
 //! all where a signal asks for that.
 //! No measurement may start while another one runs: there are two cores, one for each side.
@@ -10,7 +10,6 @@
 mod applications;
 mod attacks;
 mod distance;
-mod idle;
 mod instructions;
 mod interrupt;
 mod limits;
@@ -41,7 +40,6 @@ type Measurement = fn(&[&str]) -> Outcome;
 const OTHERS: &[(&str, Measurement)] = &[
     ("attacks", attacks::run),
     ("distance", distance::run),
-    ("idle", idle::run),
     ("instructions", instructions::run),
     ("limits", limits::run),
     ("max", max::run),

@@ -1,5 +1,5 @@
 //! One request, one answer, on a connection of its own: to see that an arm answers as it should
-//! before it is measured, and to learn its bytes.
+//! before it is measured.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -19,8 +19,6 @@ pub(crate) struct Answer {
     pub(crate) head: String,
     /// Content as sent.
     pub(crate) body: Vec<u8>,
-    /// Everything, as received.
-    pub(crate) bytes: Vec<u8>,
 }
 
 impl Answer {
@@ -33,8 +31,7 @@ impl Answer {
     }
 }
 
-/// Asks with GET and the given header lines. The connection is kept as far as the server sees, so that
-/// the bytes are those of a kept connection.
+/// Asks with GET and the given header lines. The connection is kept as far as the server sees.
 pub(crate) fn get(address: SocketAddr, path: &str, fields: &[(&str, String)]) -> Outcome<Answer> {
     ask(address, "GET", path, fields, None)
 }
@@ -100,7 +97,7 @@ fn whole(bytes: &[u8]) -> Option<Answer> {
     let end = bytes.windows(4).position(|window| window == b"\r\n\r\n")? + 4;
     let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
     let status = head.split_whitespace().nth(1)?.parse().ok()?;
-    let mut answer = Answer { status, head, body: Vec::new(), bytes: bytes.to_vec() };
+    let mut answer = Answer { status, head, body: Vec::new() };
     let length = match answer.field("content-length") {
         _ if status == 304 || status == 204 => 0,
         Some(length) => length.parse().ok()?,

@@ -51,8 +51,6 @@ pub(crate) fn make_certificate() -> Outcome {
 pub(super) struct Running {
     /// Its processes.
     pub(super) server: Server,
-    /// onehop's control socket; others have none.
-    pub(super) control: Option<String>,
     _staged: Staged,
 }
 
@@ -86,9 +84,7 @@ pub(super) fn start(name: &str, environment: &[(&str, &str)]) -> Outcome<Running
     let cores = Cores::Apart.of_server();
     let staged =
         stage(name, environment)?.set(&cores, Timeouts::default(), &|| false)?.ok_or("broken off")?;
-    let mut words = staged.start.words.iter().skip_while(|word| *word != "--control");
-    let control = words.nth(1).cloned();
-    Ok(Running { server: Server::start(&staged.start, &cores)?, control, _staged: staged })
+    Ok(Running { server: Server::start(&staged.start, &cores)?, _staged: staged })
 }
 
 impl Running {
@@ -100,16 +96,5 @@ impl Running {
     /// Waits for the first whole answer of a kind; gives the time from the start to it.
     pub(super) fn wait_until_ready(&mut self, path: &str) -> Outcome<Duration> {
         servers::wait_until_ready(&mut self.server, path, Expect::Success)
-    }
-
-    /// What it says about its version.
-    pub(super) fn version(&self) -> String {
-        let program = self.server.program();
-        let option = match program {
-            program if program.ends_with("nginx") => "-v",
-            program if program.ends_with("caddy") => "version",
-            _ => "--version",
-        };
-        ground::output_of(program, &[option]).unwrap_or_else(|| "unknown".to_owned())
     }
 }

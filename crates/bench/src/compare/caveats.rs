@@ -237,6 +237,8 @@ fn in_a_word(metric: Metric) -> &'static str {
         Metric::P99 => "99th percentile of latency",
         Metric::MemoryMedian => "memory",
         Metric::MemoryP99 => "peaks of memory",
+        Metric::MemoryAtRest => "memory at rest",
+        Metric::MemoryPerIdleConnection => "memory per idle connection",
         Metric::Switches => "context switches",
         Metric::IoBytes => "bytes read and written",
         Metric::ColdStart => "cold start",

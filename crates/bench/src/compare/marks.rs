@@ -29,6 +29,12 @@ const COUNT_ROOTS: f64 = 4.0;
 /// Answers of a slice below which its median latency is chance.
 const SLICE_RESPONSES_MIN: u64 = 10;
 
+/// What a run beyond capacity shows: slow starts, stalls and refusals are what was measured.
+pub(super) fn of_overload(run: &Run) -> Vec<Mark> {
+    let void = void_from_the_outset(run).or_else(|| (!run.has_good()).then(|| NOTHING_GOOD.to_owned()));
+    void.map(Mark::Void).into_iter().chain(limit_of_load(run)).collect()
+}
+
 /// What the run itself shows.
 pub(super) fn of_run(run: &Run, pace: &Pace) -> Vec<Mark> {
     let mut marks = Vec::new();
@@ -41,13 +47,26 @@ pub(super) fn of_run(run: &Run, pace: &Pace) -> Vec<Mark> {
     let pauses = run.stalls.iter().filter(|stall| stall.at + stall.length > warm);
     marks.extend(pauses.map(|stall| Mark::Pause { at: stall.at, length: stall.length }));
     marks.extend(void(run).map(Mark::Void));
-    // Where nothing was answered well, no limit of the load is the cause.
-    match run.generator.bottleneck.filter(|_| run.has_good()) {
-        Some(Bottleneck::Late { is_in_median: false, .. }) => marks.push(Mark::LoadWasLate),
-        Some(_) => marks.push(Mark::LoadWasTheBottleneck),
-        None => {}
-    }
+    marks.extend(limit_of_load(run));
     marks
+}
+
+/// Where nothing was answered well, no limit of the load is the cause.
+fn limit_of_load(run: &Run) -> Option<Mark> {
+    Some(match run.generator.bottleneck.filter(|_| run.has_good())? {
+        Bottleneck::Late { is_in_median: false, .. } => Mark::LoadWasLate,
+        _ => Mark::LoadWasTheBottleneck,
+    })
+}
+
+const NOTHING_GOOD: &str = "nothing was answered";
+
+/// Why no response of a run counts, whatever they were.
+fn void_from_the_outset(run: &Run) -> Option<String> {
+    if run.end == End::Interrupted {
+        return Some("the run was broken off".to_owned());
+    }
+    run.end.given_up().map(|why| format!("nothing was answered well: {why}"))
 }
 
 /// Whether a figure of a sample with this mark is left out.
@@ -58,8 +77,11 @@ pub(super) fn of_run(run: &Run, pace: &Pace) -> Vec<Mark> {
 /// stands as long as the answers were right.
 pub(super) fn spoils(mark: &Mark, metric: Metric) -> bool {
     let is_of_time = matches!(metric, Metric::Rate | Metric::P50 | Metric::P99);
+    let is_of_idle_connections = matches!(metric, Metric::MemoryAtRest | Metric::MemoryPerIdleConnection);
     match mark {
-        Mark::StartUp { .. } => !matches!(metric, Metric::ColdStart | Metric::AfterIdle),
+        Mark::StartUp { .. } => {
+            !is_of_idle_connections && !matches!(metric, Metric::ColdStart | Metric::AfterIdle)
+        }
         Mark::Pause { .. } => is_of_time || metric == Metric::Switches,
         Mark::LoadWasTheBottleneck => is_of_time,
         Mark::LoadWasLate => metric == Metric::P99,
@@ -69,15 +91,12 @@ pub(super) fn spoils(mark: &Mark, metric: Metric) -> bool {
 
 /// Why the answers of a run do not count, in words.
 fn void(run: &Run) -> Option<String> {
-    if run.end == End::Interrupted {
-        return Some("the run was broken off".to_owned());
-    }
-    if let Some(why) = run.end.given_up() {
-        return Some(format!("nothing was answered well: {why}"));
+    if let Some(why) = void_from_the_outset(run) {
+        return Some(why);
     }
     let total = &run.total;
     if total.unexpected + total.failures.sum() == 0 {
-        return (!run.has_good()).then(|| "nothing was answered".to_owned());
+        return (!run.has_good()).then(|| NOTHING_GOOD.to_owned());
     }
     let statuses = total.statuses.iter().map(|(status, count)| format!("{count} × {status}"));
     let statuses = statuses.collect::<Vec<_>>().join(", ");
@@ -238,6 +257,20 @@ mod tests {
         let reported = [wrong, interrupted, hopeless, run(0, 100)].map(|run| void(&run).unwrap());
         insta::assert_snapshot!(reported.join("\n"));
         assert_eq!(void(&run(1, 100)), None);
+    }
+
+    #[test]
+    fn beyond_capacity_refusals_and_stalls_are_figures_and_only_a_run_without_a_good_response_is_void() {
+        use onehop_load::outcome::Stall;
+        let mut refused = run(1000, 100);
+        refused.total.unexpected = 3000;
+        refused.total.failures.timed_out = 200;
+        refused.stalls = vec![Stall { at: SLICE * 5, length: SLICE }];
+        assert!(matches!(of_run(&refused, &CLOSED)[..], [Mark::Pause { .. }, Mark::Void(_)]));
+        assert_eq!(of_overload(&refused), []);
+        assert_eq!(of_overload(&run(0, 100)), [Mark::Void("nothing was answered".to_owned())]);
+        refused.generator.bottleneck = Some(Bottleneck::Thread { share: 1.0 });
+        assert_eq!(of_overload(&refused), [Mark::LoadWasTheBottleneck]);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use onehop_load::caveat::{Caveat, CaveatCode};
 use onehop_load::engine::{self, LoadError};
-use onehop_load::measure::{self, Stage, Start, StartError, Usage};
+use onehop_load::measure::{self, IdleError, IdleMemory, Stage, Start, StartError, Usage};
 use onehop_load::outcome::Run;
 use onehop_load::plan::{Pace, Request, Reuse, Timeouts};
 use onehop_load::progress::Observer;
@@ -100,6 +100,9 @@ pub struct Settings {
     pub reuse: Reuse,
     /// How long is waited for what.
     pub timeouts: Timeouts,
+    /// More is asked than can be answered: refusals and requests without a response do not void a measurement, and the rate
+    /// of an open loop is that of the expected responses.
+    pub is_overload: bool,
     /// Threads of the load.
     pub threads: usize,
     /// Cores of the servers; empty leaves it to the system.
@@ -108,6 +111,8 @@ pub struct Settings {
     pub load_cores: Vec<usize>,
     /// Also measure the first answer after so long without a request.
     pub idle: Option<Duration>,
+    /// Idle connections that are open before and during the load; also measure the memory that they take. 0 for none.
+    pub idle_connections: usize,
     /// How sure a verdict is, 0.99 for 99 %.
     pub confidence: f64,
     /// A difference below this share counts as none, 0.01 for 1 %.
@@ -151,6 +156,14 @@ pub enum CompareError {
         /// What came instead.
         why: String,
     },
+    /// Idle connections could not be held.
+    #[error("`{target}` cannot be measured: {source}")]
+    Idle {
+        /// The target.
+        target: String,
+        /// What happened.
+        source: IdleError,
+    },
     /// The load could not begin.
     #[error("`{target}` cannot be measured: {source}")]
     Load {
@@ -174,7 +187,7 @@ pub fn compare(
     observer: &mut dyn Observer,
 ) -> Result<Comparison, CompareError> {
     check(targets, settings)?;
-    let raised = engine::make_room_early(settings.pace.connections());
+    let raised = engine::make_room_early(settings.pace.connections() + settings.idle_connections);
     let of_each_look = Settings { confidence: settings.confidence_of_each_look(), ..settings.clone() };
     let mut measured = rounds::Measured::nothing(targets, &of_each_look);
     let mut rows = Vec::new();
@@ -239,10 +252,12 @@ impl Default for Settings {
             pace: Pace::Closed { connections: CONNECTIONS, think: Duration::ZERO },
             reuse: Reuse::Kept,
             timeouts: Timeouts::default(),
+            is_overload: false,
             threads: 1,
             server_cores,
             load_cores,
             idle: None,
+            idle_connections: 0,
             confidence: 0.99,
             least_difference: 0.01,
             seed: 1,
@@ -297,6 +312,8 @@ pub struct Sample {
     pub usage: Option<Usage>,
     /// From the start of the program to its first whole answer.
     pub cold_start: Option<Duration>,
+    /// The server's memory without and with idle connections.
+    pub idle_memory: Option<IdleMemory>,
     /// The first answer after idleness.
     pub after_idle: Option<Duration>,
     /// What makes this sample unlike the others.
@@ -343,6 +360,10 @@ pub enum Metric {
     MemoryMedian,
     /// 99th percentile of resident memory, bytes.
     MemoryP99,
+    /// Memory before the first idle connection, bytes.
+    MemoryAtRest,
+    /// Memory that each idle connection adds, bytes.
+    MemoryPerIdleConnection,
     /// Context switches per request.
     Switches,
     /// Bytes through read and write calls per request.

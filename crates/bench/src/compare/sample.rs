@@ -55,6 +55,7 @@ pub(super) fn sample(target: usize, round: usize, good: u64, micros: u64, cpu_pe
         run: run(good, micros),
         usage: Some(usage),
         cold_start,
+        idle_memory: None,
         after_idle: None,
         marks: Vec::new(),
     }

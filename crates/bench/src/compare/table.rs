@@ -11,13 +11,15 @@ use onehop_statistics::{PAIRS_MIN, Verdict};
 use super::{Mark, Metric, Row, Sample, Settings, marks};
 
 /// In the order of the table.
-const METRICS: [Metric; 10] = [
+const METRICS: [Metric; 12] = [
     Metric::CpuPerRequest,
     Metric::Rate,
     Metric::P50,
     Metric::P99,
     Metric::MemoryMedian,
     Metric::MemoryP99,
+    Metric::MemoryAtRest,
+    Metric::MemoryPerIdleConnection,
     Metric::Switches,
     Metric::IoBytes,
     Metric::ColdStart,
@@ -59,6 +61,11 @@ pub(super) fn value(sample: &Sample, metric: Metric) -> Option<f64> {
         // Zero is what is not known.
         Metric::MemoryMedian => Some(usage?.memory_median as f64).filter(|bytes| *bytes > 0.0),
         Metric::MemoryP99 => Some(usage?.memory_p99 as f64).filter(|bytes| *bytes > 0.0),
+        Metric::MemoryAtRest => Some(sample.idle_memory?.at_rest_bytes as f64).filter(|bytes| *bytes > 0.0),
+        // A server that shrinks has no ratio.
+        Metric::MemoryPerIdleConnection => {
+            Some(sample.idle_memory?.per_connection()).filter(|bytes| *bytes > 0.0)
+        }
         Metric::Switches => {
             let usage = usage?;
             per_request(usage.switches_voluntary as f64 + usage.switches_involuntary as f64)
@@ -71,8 +78,9 @@ pub(super) fn value(sample: &Sample, metric: Metric) -> Option<f64> {
 }
 
 fn row(metric: Metric, test: usize, samples: &[Sample], settings: &Settings) -> Option<Row> {
-    // What arrives in an open loop is given, not found.
-    if metric == Metric::Rate && matches!(settings.pace, Pace::Open { .. }) {
+    // What arrives in an open loop is given, not found; beyond capacity it is how much of that was answered.
+    let is_given = matches!(settings.pace, Pace::Open { .. }) && !settings.is_overload;
+    if metric == Metric::Rate && is_given {
         return None;
     }
     let all = |target: usize| -> Vec<f64> {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use onehop_load::client::{Client, RequestError, Response};
 use onehop_load::engine;
-use onehop_load::measure::{self, Meter, Server, Staged, Start, StartError, Tree};
+use onehop_load::measure::{self, IdleConnections, Meter, Server, Staged, Start, StartError, Tree};
 use onehop_load::outcome::Run;
 use onehop_load::plan::{Pace, Plan, Request, Until};
 use onehop_load::progress::Observer;
@@ -71,6 +71,10 @@ impl Turn<'_> {
             Some(requests) => running.requests = requests,
             None => return Ok(Outcome::BrokenOff),
         }
+        let idle = self.idle_connections(running)?;
+        if self.observer.is_interrupted() {
+            return Ok(Outcome::BrokenOff);
+        }
         if !self.settings.warm_up.is_zero() {
             self.stage("warming up");
             // A run of its own: what is weighed below then begins and ends with what is counted.
@@ -85,10 +89,15 @@ impl Turn<'_> {
         let meter = running.tree().map(Meter::start);
         let run = self.load(&running.requests, &self.settings.pace, self.settings.time)?;
         let usage = meter.and_then(Meter::stop);
-        let mut marks = marks::of_run(&run, &self.settings.pace);
+        let mut marks = match self.settings.is_overload {
+            true => marks::of_overload(&run),
+            false => marks::of_run(&run, &self.settings.pace),
+        };
         if running.was_restarted(&before) {
             marks.push(Mark::Restarted);
         }
+        let idle_memory = idle.as_ref().map(IdleConnections::memory);
+        drop(idle);
         let after_idle = self.after_idle(&running.requests);
         Ok(Outcome::Measured(Box::new(Sample {
             target: self.place,
@@ -96,6 +105,7 @@ impl Turn<'_> {
             run,
             usage,
             cold_start: running.cold_start,
+            idle_memory,
             after_idle,
             marks,
         })))
@@ -179,6 +189,19 @@ impl Turn<'_> {
         };
         let failed = |source| CompareError::Load { target: self.target.name.clone(), source };
         engine::run(&plan, self.observer).map_err(failed)
+    }
+
+    /// Opens the idle connections that the settings ask for, so that they are there during the load.
+    fn idle_connections(&mut self, running: &Running) -> Result<Option<IdleConnections>, CompareError> {
+        let count = self.settings.idle_connections;
+        let (Some(tree), Some(first)) = (running.tree().filter(|_| count > 0), running.requests.first())
+        else {
+            return Ok(None);
+        };
+        self.stage("opening idle connections");
+        let is_interrupted = || self.observer.is_interrupted();
+        let opened = IdleConnections::open(&tree, first, count, self.settings.timeouts, &is_interrupted);
+        opened.map_err(|source| CompareError::Idle { target: self.target.name.clone(), source })
     }
 
     /// The first answer on a new connection after the target had nothing to do.

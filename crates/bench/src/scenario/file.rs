@@ -131,6 +131,12 @@ pub struct Case {
     pub rate: Option<f64>,
     /// The same as a share of the highest rate that the slowest server was just seen to answer.
     pub share_of_capacity: Option<f64>,
+    /// More is asked than can be answered: refusals do not void a measurement, and the rate is that of the expected responses.
+    #[serde(default)]
+    pub overload: bool,
+    /// Clients leave after so long without a whole response.
+    #[serde(default, deserialize_with = "some_duration")]
+    pub timeout: Option<Duration>,
     /// A connection for each request.
     #[serde(default)]
     pub new_connections: bool,
@@ -164,6 +170,9 @@ pub struct Case {
     /// Length of each measurement, where it is another than the scenario's.
     #[serde(default, deserialize_with = "some_duration")]
     pub time: Option<Duration>,
+    /// Idle connections that are open before and during the load; what each adds to the server's memory is measured.
+    #[serde(default)]
+    pub idle_connections: usize,
     /// Also the first answer after so long without a request.
     #[serde(default, deserialize_with = "some_duration")]
     pub idle: Option<Duration>,
@@ -212,13 +221,15 @@ pub struct Bound {
 pub struct Figure(pub Metric);
 
 /// Figures by the names that JSON reports have for them.
-pub const FIGURES: [(&str, Metric); 8] = [
+pub const FIGURES: [(&str, Metric); 10] = [
     ("cpu_us_per_request", Metric::CpuPerRequest),
     ("rate_per_second", Metric::Rate),
     ("p50_us", Metric::P50),
     ("p99_us", Metric::P99),
     ("memory_median_bytes", Metric::MemoryMedian),
     ("memory_p99_bytes", Metric::MemoryP99),
+    ("memory_at_rest_bytes", Metric::MemoryAtRest),
+    ("memory_per_idle_connection_bytes", Metric::MemoryPerIdleConnection),
     ("cold_start_us", Metric::ColdStart),
     ("after_idle_us", Metric::AfterIdle),
 ];
@@ -298,8 +309,8 @@ impl File {
             if bound.against == servers[0] || of_case.is_some_and(|case| !case.has(&bound.against)) {
                 return Err(format!("{at}: `{}` is not compared with `{}` there", bound.against, servers[0]));
             }
-            if bound.figure.0 == Metric::AfterIdle && of_case.is_some_and(|case| case.idle.is_none()) {
-                return Err(format!("{at}: after_idle_us is measured where the case says `idle`"));
+            if let Some(missing) = of_case.and_then(|case| case.lacks(bound.figure)) {
+                return Err(format!("{at}: its figure is measured where the case says `{missing}`"));
             }
             if bound.at_most.is_none() == bound.at_least.is_none() {
                 return Err(format!("{at}: say either at_most or at_least"));
@@ -313,6 +324,17 @@ impl Case {
     /// Whether a server takes part.
     pub(super) fn has(&self, server: &str) -> bool {
         self.servers.is_empty() || self.servers.iter().any(|name| name == server)
+    }
+
+    /// The key without which a figure is not measured.
+    fn lacks(&self, figure: Figure) -> Option<&'static str> {
+        match figure.0 {
+            Metric::AfterIdle => self.idle.is_none().then_some("idle"),
+            Metric::MemoryAtRest | Metric::MemoryPerIdleConnection => {
+                (self.idle_connections == 0).then_some("idle_connections")
+            }
+            _ => None,
+        }
     }
 
     /// Concurrent streams of each connection.
@@ -345,8 +367,10 @@ impl Case {
                 "`servers` names `{first}`, which the others are compared with, and another one"
             ));
         }
-        if self.connections > CONNECTIONS_MAX {
-            return Err(format!("`connections` are {CONNECTIONS_MAX} at most: an address has no more ports"));
+        if self.connections.saturating_add(self.idle_connections) > CONNECTIONS_MAX {
+            return Err(format!(
+                "`connections` and `idle_connections` together are {CONNECTIONS_MAX} at most: an address has no more ports"
+            ));
         }
         if self.connections == 0 || self.requests.iter().any(|request| request.weight == 0) {
             return Err("`connections` and `weight` are at least 1".to_owned());
@@ -359,6 +383,9 @@ impl Case {
         }
         if self.rate.is_some() && self.share_of_capacity.is_some() {
             return Err("say either `rate` or `share_of_capacity`".to_owned());
+        }
+        if self.overload && self.rate.is_none() && self.share_of_capacity.is_none() {
+            return Err("`overload` needs a `rate` or a `share_of_capacity` above 1".to_owned());
         }
         match self.requests.iter().find(|request| !request.path.starts_with('/')) {
             Some(request) => Err(format!("the path `{}` has to begin with /", request.path)),

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use onehop_load::caveat::Caveat;
 use onehop_load::measure::{self, Behind, Stage, Start};
-use onehop_load::plan::{Arrivals, Expect, Pace, Phase, Protocol, Request, Reuse, Spacing};
+use onehop_load::plan::{Arrivals, Expect, Pace, Phase, Protocol, Request, Reuse, Spacing, Timeouts};
 use onehop_load::progress::Observer;
 use onehop_load::tls;
 use onehop_load::url::{Address, Url};
@@ -29,6 +29,11 @@ pub use file::{Bound, Case, Cores, FIGURES, Figure, File};
 
 /// Rounds that show what servers can answer, before a share of that is asked.
 const CAPACITY_ROUNDS: usize = 3;
+/// Length of each of them, at most: a longer one says no more.
+const CAPACITY_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// A load that a server answers whatever its capacity: enough to keep it busy, too few to be refused.
+const WITHIN_CAPACITY: Pace = Pace::Closed { connections: 10, think: Duration::ZERO };
 
 /// What a scenario's file is called.
 pub const FILE_NAME: &str = "scenario.toml";
@@ -307,17 +312,26 @@ impl Scenario {
             Cores::Apart => measure::split_cores(),
             Cores::Shared => (Vec::new(), Vec::new()),
         };
+        let timeouts = match case.timeout {
+            Some(timeout) => Timeouts { connect: timeout, response: timeout },
+            None => usual.timeouts,
+        };
         Settings {
             rounds: choice.rounds.unwrap_or(self.file.rounds),
             until_decided: choice.until_decided,
             warm_up: choice.warm_up.or(case.warm_up).unwrap_or(self.file.warm_up),
             time,
+            // What warms up beyond capacity leaves full queues behind.
+            warm_up_pace: case.overload.then_some(WITHIN_CAPACITY),
             pace: pace(case, time),
+            timeouts,
+            is_overload: case.overload,
             reuse: if case.new_connections { Reuse::New } else { Reuse::Kept },
             threads: load_cores.len().clamp(1, case.connections),
             server_cores,
             load_cores,
             idle: case.idle,
+            idle_connections: case.idle_connections,
             ..usual
         }
     }
@@ -454,7 +468,18 @@ fn capacity(
     settings: &Settings,
     observer: &mut dyn Observer,
 ) -> Result<f64, CompareError> {
-    let settings = Settings { rounds: CAPACITY_ROUNDS, until_decided: false, idle: None, ..settings.clone() };
+    let settings = Settings {
+        rounds: CAPACITY_ROUNDS,
+        until_decided: false,
+        idle: None,
+        idle_connections: 0,
+        pace: if settings.is_overload { WITHIN_CAPACITY } else { settings.pace.clone() },
+        is_overload: false,
+        // Also before a cold start: a share is one of what warm servers answer.
+        warm_up: settings.warm_up.max(Settings::default().warm_up),
+        time: settings.time.min(CAPACITY_TIME_MAX),
+        ..settings.clone()
+    };
     let found = compare::compare(targets, &settings, observer)?;
     let rate = |target: usize| {
         let own = found.samples.iter().filter(|sample| sample.target == target);

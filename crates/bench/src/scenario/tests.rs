@@ -46,22 +46,17 @@ fn what_cannot_be_run_says_where_and_why() {
             format!(
                 "{TWO}{page}[[bound]]\ncase = \"page\"\nagainst = \"b\"\nfigure = \"after_idle_us\"\nat_most = 1\n"
             ),
-            "after_idle_us is measured where",
+            "measured where the case says `idle`",
         ),
         (format!("{TWO}{page}servers = [\"c\"]\n"), "names the server `c`, and there are a, b"),
-        (format!("rounds = 0\n{TWO}{page}"), "`rounds` is from 1"),
-        (format!("{TWO}[[behind]]\nname = \"port\"\ncommand = \"true\"\n{page}"), "cannot be called `port`"),
-        (
-            format!("{TWO}files = [\"a/x.conf\", \"b/x.conf\"]\n{page}"),
-            "server `b` has two files called `x.conf`",
-        ),
-        (format!("{TWO}{page}time = \"0s\"\n"), "scenario.toml"),
         (
             format!(
-                "{TWO}{page}[[bound]]\ncase = \"page\"\nagainst = \"b\"\nfigure = \"after_idle_us\"\nat_most = 1\n"
+                "{TWO}{page}[[bound]]\ncase = \"page\"\nagainst = \"b\"\nfigure = \"memory_at_rest_bytes\"\nat_most = 1\n"
             ),
-            "after_idle_us is measured where",
+            "measured where the case says `idle_connections`",
         ),
+        (format!("{TWO}{page}idle_connections = 65500\n"), "`idle_connections` together are 65535 at most"),
+        (format!("{TWO}{page}overload = true\n"), "`overload` needs a `rate` or a `share_of_capacity`"),
         (format!("{TWO}{page}servers = [\"b\"]\n"), "`servers` names `a`"),
         (format!("{TWO}{page}streams = 4\n"), "say `http2 = true` beside it"),
         (format!("{TWO}{page}http2 = true\nstreams = 0\n"), "`streams` are from 1 to 10000"),

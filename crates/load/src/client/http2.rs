@@ -44,6 +44,11 @@ impl Http2Connection {
         Ok(connection)
     }
 
+    /// The connection beneath.
+    pub(super) fn stream(&self) -> &Stream {
+        &self.stream
+    }
+
     /// Whether it takes one more request.
     pub(super) fn is_usable(&mut self) -> bool {
         self.over.is_none() && self.http2.goaway().is_none()

@@ -5,7 +5,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
@@ -113,6 +113,14 @@ impl Stream {
     /// section 9.8).
     pub(super) fn is_cut_off(&self) -> bool {
         self.is_cut_off
+    }
+
+    /// The socket beneath.
+    pub(super) fn socket(&self) -> BorrowedFd<'_> {
+        match &self.socket {
+            Socket::Tcp(stream) => stream.as_fd(),
+            Socket::Unix(stream) => stream.as_fd(),
+        }
     }
 
     /// Reads once; 0 is the end, also that by a reset, after which nothing more comes.

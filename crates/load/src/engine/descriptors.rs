@@ -25,7 +25,7 @@ pub fn make_room_early(connections: usize) -> Option<u64> {
 }
 
 /// Makes room for so many connections and threads.
-pub(super) fn make_room(connections: usize, threads: usize) -> Result<(), LoadError> {
+pub(crate) fn make_room(connections: usize, threads: usize) -> Result<(), LoadError> {
     let open = std::fs::read_dir("/proc/self/fd").map_or(0, |entries| entries.count() as u64);
     let beside = open + threads as u64 + DESCRIPTORS_BESIDE;
     let needed = beside.saturating_add(connections as u64);

@@ -17,6 +17,7 @@ use crate::outcome::Run;
 use crate::plan::{Pace, Plan, Protocol, Reuse};
 use crate::progress::Observer;
 
+pub(crate) use descriptors::make_room;
 pub use descriptors::make_room_early;
 use limits::{PIECES_WAITING_MAX, STREAMS_TOGETHER_MAX};
 use record::{Piece, Record, Times};

@@ -4,7 +4,7 @@
 //! started, did not start, and never gives a figure for a process that it could not read.
 //!
 //! `process.rs` reads one process, `tree.rs` knows which belong together and `sockets.rs` who listens where;
-//! `account.rs` adds up what they used, `memory.rs` what they hold, and `meter.rs` samples both. `stage.rs` sets up what a
+//! `account.rs` adds up what they used, `memory.rs` what they hold, and `meter.rs` samples both; `idle.rs` holds idle connections. `stage.rs` sets up what a
 //! server needs around it, `server.rs` starts and ends it, `ready.rs` waits for the first answer. `machine.rs`, `cores.rs`, `steal.rs` and `version.rs` say what a measurement was made on.
 
 use std::path::PathBuf;
@@ -15,6 +15,7 @@ use crate::url::Address;
 mod account;
 mod cgroup;
 mod cores;
+mod idle;
 mod log;
 mod machine;
 mod memory;
@@ -33,6 +34,7 @@ mod version;
 
 pub use account::cpu_of;
 pub use cores::{bind_to, core_caveats, split_cores};
+pub use idle::{IdleConnections, IdleError, IdleMemory};
 pub use machine::look;
 pub use memory::{Memory, forget_peak, memory_of};
 pub use meter::{Measured, Meter};

@@ -121,6 +121,10 @@ pub(super) fn how(comparison: &Comparison) -> String {
         Reuse::New => "a new connection for each request",
         Reuse::Requests(_) => "connections that are changed now and then",
     };
+    let idle = match settings.idle_connections {
+        0 => String::new(),
+        count => format!(", beside {}", figures::counted(count as u64, "idle connection")),
+    };
     let cores = match settings.server_cores.is_empty() || settings.load_cores.is_empty() {
         true => "Servers and load shared the cores.".to_owned(),
         false => format!(
@@ -130,7 +134,7 @@ pub(super) fn how(comparison: &Comparison) -> String {
         ),
     };
     format!(
-        "{} in random order, each arm measured once in each: {} of load after {} of warm-up, {pace}{streams}, {reuse}. \
+        "{} in random order, each server measured once in each: {} of load after {} of warm-up, {pace}{streams}, {reuse}{idle}. \
          {cores} Ratios are those of pairs within a round, and a difference is claimed where its whole {} interval \
          is more than {} away from none.",
         figures::capital(&figures::counted(settings.rounds as u64, "round")),
@@ -150,6 +154,8 @@ pub(crate) fn metric_name(metric: Metric) -> &'static str {
         Metric::P99 => "Latency p99",
         Metric::MemoryMedian => "Memory, median",
         Metric::MemoryP99 => "Memory, p99",
+        Metric::MemoryAtRest => "Memory at rest",
+        Metric::MemoryPerIdleConnection => "Memory per idle connection",
         Metric::Switches => "Switches per request",
         Metric::IoBytes => "Bytes per request",
         Metric::ColdStart => "Cold start",
@@ -164,7 +170,11 @@ pub(super) fn metric_value(metric: Metric, value: f64) -> String {
             figures::micros(value)
         }
         Metric::Rate => figures::rate(value),
-        Metric::MemoryMedian | Metric::MemoryP99 | Metric::IoBytes => figures::bytes(value),
+        Metric::MemoryMedian
+        | Metric::MemoryP99
+        | Metric::MemoryAtRest
+        | Metric::MemoryPerIdleConnection
+        | Metric::IoBytes => figures::bytes(value),
         Metric::Switches => figures::number(value),
     }
 }

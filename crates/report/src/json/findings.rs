@@ -109,6 +109,8 @@ fn settings(settings: &Settings) -> Value {
         "server_cores": settings.server_cores,
         "load_cores": settings.load_cores,
         "idle_s": settings.idle.map(seconds),
+        "idle_connections": settings.idle_connections,
+        "is_overload": settings.is_overload,
         "confidence": settings.confidence,
         "least_difference": settings.least_difference,
         "seed": settings.seed,
@@ -146,6 +148,8 @@ fn metric(metric: Metric) -> &'static str {
         Metric::P99 => "p99_us",
         Metric::MemoryMedian => "memory_median_bytes",
         Metric::MemoryP99 => "memory_p99_bytes",
+        Metric::MemoryAtRest => "memory_at_rest_bytes",
+        Metric::MemoryPerIdleConnection => "memory_per_idle_connection_bytes",
         Metric::Switches => "context_switches_per_request",
         Metric::IoBytes => "io_bytes_per_request",
         Metric::ColdStart => "cold_start_us",
@@ -160,6 +164,13 @@ fn sample(sample: &Sample, targets: &[String]) -> Value {
         "run": run::run(&sample.run, None),
         "usage": sample.usage.as_ref().map(|used| usage(used, sample.run.total.good)),
         "cold_start_us": sample.cold_start.map(figures::as_micros),
+        "idle_memory": sample.idle_memory.map(|memory| {
+            json!({
+                "connections": memory.connections,
+                "at_rest_bytes": memory.at_rest_bytes,
+                "held_bytes": memory.held_bytes,
+            })
+        }),
         "after_idle_us": sample.after_idle.map(figures::as_micros),
         "marks": sample.marks.iter().map(mark).collect::<Vec<_>>(),
     })

@@ -8,7 +8,7 @@ use std::time::Duration;
 use onehop_bench::compare::{Comparison, Mark, Metric, Row, Sample, Settings};
 use onehop_bench::scenario::{Bound, BoundResult, CaseRun, Figure, Held, ScenarioRun};
 use onehop_load::caveat::CaveatCode;
-use onehop_load::measure::Usage;
+use onehop_load::measure::{IdleMemory, Usage};
 use onehop_load::outcome::Bottleneck;
 use onehop_load::plan::{Pace, Reuse, Timeouts};
 use onehop_statistics::{Interval, Verdict};
@@ -33,6 +33,8 @@ fn settings() -> Settings {
         server_cores: vec![0, 1],
         load_cores: vec![2, 3],
         idle: None,
+        idle_connections: 0,
+        is_overload: false,
         confidence: 0.99,
         least_difference: 0.01,
         seed: 1,
@@ -97,6 +99,7 @@ fn samples(targets: usize) -> Vec<Sample> {
                     threads: 14,
                 }),
                 cold_start: Some(Duration::from_millis(310)),
+                idle_memory: None,
                 after_idle: None,
                 marks,
             });
@@ -134,6 +137,20 @@ pub(super) fn three_targets() -> Comparison {
     found
 }
 
+/// Two targets with many idle connections.
+fn beside_idle_connections() -> Comparison {
+    let mut found = comparison();
+    found.settings.idle_connections = 10_000;
+    for sample in &mut found.samples {
+        let (at_rest_bytes, held_bytes) =
+            if sample.target == 0 { (18_700_000, 24_300_000) } else { (6_400_000, 27_200_000) };
+        sample.idle_memory = Some(IdleMemory { connections: 10_000, at_rest_bytes, held_bytes });
+    }
+    found.rows.push(row(Metric::MemoryAtRest, (18.7e6, 6.4e6), (0.34, 0.33, 0.35), Verdict::Less));
+    found.rows.push(row(Metric::MemoryPerIdleConnection, (560.0, 2080.0), (3.71, 3.66, 3.77), Verdict::More));
+    found
+}
+
 /// Two cases of a scenario, with a bound of each kind of verdict.
 pub(super) fn scenario() -> ScenarioRun {
     let bound = |against: &str, held: Held, low: f64, high: f64| BoundResult {
@@ -159,7 +176,7 @@ pub(super) fn scenario() -> ScenarioRun {
             CaseRun {
                 name: "asset".to_owned(),
                 requests: vec!["GET /a".to_owned(), "GET /b".to_owned()],
-                comparison: comparison(),
+                comparison: beside_idle_connections(),
             },
         ],
         bounds: vec![
