@@ -82,6 +82,8 @@ fn settings(arguments: &Compare) -> Settings {
         server_cores,
         load_cores,
         idle: arguments.idle,
+        idle_connections: 0,
+        is_overload: false,
         confidence: arguments.confidence,
         least_difference: arguments.least,
         seed: arguments.seed,
