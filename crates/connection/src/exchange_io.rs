@@ -50,6 +50,8 @@ pub struct ExchangeIo<'c> {
     pub(crate) streaming: RefCell<Option<Reservation>>,
     /// Counts the bytes of a body that arrived before its request took a slot.
     buffered: RefCell<Option<Reservation>>,
+    /// For how long the response has waited for its client to take what was written.
+    pub(crate) write_wait: Cell<Duration>,
     /// The client's network, as far as the client or the proxies in front of it are trusted.
     pub(crate) address: Cell<Option<u64>>,
 }
@@ -74,8 +76,14 @@ impl<'c> ExchangeIo<'c> {
             permits,
             streaming: RefCell::default(),
             buffered: RefCell::default(),
+            write_wait: Cell::default(),
             address: Cell::new(None),
         }
+    }
+
+    /// For how long the response has waited for its client.
+    pub fn write_wait(&self) -> Duration {
+        self.write_wait.get()
     }
 
     /// The core that serves the connection.

@@ -8,7 +8,7 @@ use std::io;
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use onehop_http1::{AnswerHead, BodyLength};
 use onehop_limits::client::network;
@@ -340,15 +340,23 @@ impl<'l, 'c> ResponseWriter<'l, 'c> {
         let mut piece = Piece { output, writing };
         let mut waiting = SlowReader::new(io, slot.as_ref(), slow, slow_at);
         let is_tunnel = *state == Sent::Upgrade;
-        poll_fn(|context| {
+        let mut waits_since = None;
+        let written = poll_fn(|context| {
             let mut socket = io.socket.borrow_mut();
             let polled = piece.writing.poll(&mut socket, io.deadline, context, piece.output, bytes);
-            if polled.is_pending() && !is_tunnel && waiting.poll_too_slow(context) {
-                return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+            if polled.is_pending() {
+                waits_since.get_or_insert_with(Instant::now);
+                if !is_tunnel && waiting.poll_too_slow(context) {
+                    return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+                }
             }
             polled
         })
-        .await
+        .await;
+        if let Some(since) = waits_since {
+            io.write_wait.set(io.write_wait.get() + since.elapsed());
+        }
+        written
     }
 
     /// Writes what precedes the final head. The handler's time does not run while the client takes it.

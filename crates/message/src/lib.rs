@@ -26,5 +26,6 @@ pub mod proxy_protocol;
 pub mod request;
 pub mod response;
 pub mod tls_session;
+pub mod trace_context;
 pub mod trusted_proxies;
 pub mod uri;

@@ -232,3 +232,28 @@ pub const REQUEST_BUFFER_BYTES_MAX: usize = 64 * 1024;
 
 /// How often a request whose body does not fit looks whether it may be streamed.
 pub const STREAM_LOOK_PERIOD: Duration = Duration::from_millis(50);
+
+/// Requests that take less are not kept as slow ones, however few there are: nothing is to be explained about them.
+pub const SLOW_FLOOR: Duration = Duration::from_millis(10);
+
+/// Of each core, how many of the slowest requests of a minute are kept: enough to see what they have in common, and few enough
+/// to read.
+pub const SLOW_PER_MINUTE: usize = 10;
+
+/// Minutes for which they are kept: a person looks within minutes after a complaint, and the access log has the rest.
+pub const SLOW_MINUTES: usize = 15;
+
+/// Of each core, how many failed requests are kept: those of the last minutes, or of the last moments of an outage.
+pub const FAILED_KEPT: usize = 100;
+
+/// Of each core, how many failed requests of one second are kept. An outage fails thousands, which are all alike, and must
+/// neither cost much nor displace what came before it.
+pub const FAILED_PER_SECOND: u32 = 5;
+
+/// Bytes of a path, and of each other text of a client, that are kept of such a request. At most 250 requests of some 700 bytes
+/// are kept of each core.
+pub const RETAINED_TEXT_BYTES_MAX: usize = 256;
+
+/// How long after a request the stalls of its worker are looked up: they come on another connection than the response, within
+/// milliseconds.
+pub const STALLS_ARRIVE_WITHIN: Duration = Duration::from_millis(200);

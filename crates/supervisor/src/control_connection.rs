@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::path::PathBuf;
 
-use onehop_wire::{Broken, ConnectionKind, Payload, Pong, Sender, Transport, decode, encode};
+use onehop_wire::{Blocked, Broken, ConnectionKind, Payload, Pong, Sender, Transport, decode, encode};
 use onehop_workers::Windows;
 use onehop_workers::limits::CONNECTION_SLOTS_MAX;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -28,6 +28,8 @@ pub(crate) enum Message {
     /// Why not, for a person.
     Failed(String),
     Pong(Pong),
+    /// Its event loop stood still.
+    Blocked(Blocked),
     Drain,
     /// It has loaded files: [`ControlConnection::take_loaded`].
     Loaded,
@@ -114,6 +116,7 @@ fn understand(payload: Payload<'_>, loaded: &mut Vec<PathBuf>) -> Option<Message
         }
         Payload::Failed(why) => Some(Message::Failed(text(why))),
         Payload::Pong(pong) => Some(Message::Pong(pong)),
+        Payload::Blocked(blocked) => Some(Message::Blocked(blocked)),
         Payload::Drain => Some(Message::Drain),
         Payload::Loaded(paths) => {
             let paths = paths.split(|byte| *byte == 0).map(|path| PathBuf::from(OsStr::from_bytes(path)));

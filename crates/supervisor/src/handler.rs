@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use onehop_config::checked::{App, AppAddress};
-use onehop_wire::{Broken, Transport as Spoken};
+use onehop_wire::{Blocked, Broken, Transport as Spoken};
 use onehop_workers::limits::{HANDLER_CONCURRENCY, SERVER_CONCURRENCY};
 use onehop_workers::{Transport, Worker};
 use tokio::time::{Instant, sleep_until};
@@ -69,7 +69,7 @@ impl Handler {
             Ok(Message::Ready(runtime, spoken)) => (runtime, spoken),
             Ok(Message::Failed(why)) => return Err(Cause::Failed(why)),
             Ok(Message::End) => return Err(Cause::Exited),
-            Ok(Message::Pong(_) | Message::Drain | Message::Loaded) => {
+            Ok(Message::Pong(_) | Message::Blocked(_) | Message::Drain | Message::Loaded) => {
                 return Err(Cause::Broken(
                     "it broke the worker protocol: it spoke before it was ready".into(),
                 ));
@@ -134,7 +134,10 @@ impl Handler {
             let stuck_at = silent_since.map(|since| since + stuck_after);
             tokio::select! {
                 biased;
-                message = self.control.receive() => return self.understand(message, worker),
+                message = self.control.receive() => match message {
+                    Ok(Message::Blocked(blocked)) => note_stall(worker, blocked),
+                    message => return self.understand(message, worker),
+                },
                 () = until(stuck_at) => {
                     if silent_since.is_none_or(|since| since >= worker.last_heard().into()) {
                         return Err(Cause::Stuck(self.ping.sent.map_or(Duration::ZERO, |sent| sent.elapsed())));
@@ -221,10 +224,18 @@ impl Ping {
     }
 }
 
+/// A worker reports a stall of its event loop as soon as it is over.
+fn note_stall(worker: &Worker, blocked: Blocked) {
+    let until = Instant::now().into_std().checked_sub(Duration::from_micros(blocked.ended_us_ago.into()));
+    if let Some(until) = until {
+        worker.stalled(until, Duration::from_micros(blocked.duration_us.into()));
+    }
+}
+
 /// The message of a worker that is ready.
 fn when_ready(message: Result<Message, Broken>) -> Result<Message, Cause> {
     match message {
-        Ok(message @ (Message::Pong(_) | Message::Drain | Message::Loaded)) => Ok(message),
+        Ok(message @ (Message::Pong(_) | Message::Blocked(_) | Message::Drain | Message::Loaded)) => Ok(message),
         Ok(Message::End) => Err(Cause::Exited),
         Ok(Message::Ready(..) | Message::Failed(_)) => {
             Err(Cause::Broken("it was ready a second time".into()))

@@ -168,6 +168,7 @@ impl Lifecycle {
         let (shared, count) = (Arc::clone(&task.shared), sockets.len());
         let (report, mut reports) = Reports::new(shared.cores);
         let worker = Worker::new(task.id, task.index, transport, concurrency, report);
+        worker.set_pid(self.process.pid());
         if count > 0 {
             let attached = async {
                 // `None` only where the server does not start after all.

@@ -1,8 +1,9 @@
 //! How a request gets a connection: an idle one of its core, else one of another core, else a new one; where the peer
 //! has as many as it may, the request waits for one, within a bound.
 
+use std::cell::Cell;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use onehop_message::error::is_exhaustion;
 use rustix::io::Errno;
@@ -19,12 +20,20 @@ use crate::slots::{Granted, Joined, QueuedClient, Reuse};
 
 /// The client of a request that may have to wait for a connection to a peer.
 #[derive(Default)]
-pub struct WaitingClient(QueuedClient);
+pub struct WaitingClient {
+    place: QueuedClient,
+    waited: Cell<Duration>,
+}
 
 impl WaitingClient {
     /// Notes that it has closed its sending side and may have left: in a full queue its request makes room for another.
     pub fn half_closed(&self, peer: &Peer) {
-        peer.slots.half_closed(&self.0);
+        peer.slots.half_closed(&self.place);
+    }
+
+    /// For how long its request has waited for a connection that others had.
+    pub fn waited(&self) -> Duration {
+        self.waited.get()
     }
 }
 
@@ -139,7 +148,7 @@ impl Pools {
         client: &WaitingClient,
     ) -> Result<Granted<Handover>, ConnectError> {
         let (length_max, timeout) = peer.settings.queue;
-        let mut waiting = match peer.slots.join(length_max, self.core.number, reuse, &client.0) {
+        let mut waiting = match peer.slots.join(length_max, self.core.number, reuse, &client.place) {
             Joined::Permit(permit) => return Ok(Granted::Permit(permit)),
             Joined::Full => return Err(ConnectError::QueueFull),
             Joined::Waits(ticket, from) => Waiting { pools: self, peer, ticket, from },
@@ -148,7 +157,10 @@ impl Pools {
         // A connection may have come back before any core could see that a request waits.
         self.serve_waiting(peer);
         self.wake_other_cores(peer);
-        match tokio::time::timeout(timeout, &mut waiting.from).await {
+        let since = Instant::now();
+        let granted = tokio::time::timeout(timeout, &mut waiting.from).await;
+        client.waited.set(since.elapsed());
+        match granted {
             Ok(Ok(granted)) => Ok(granted),
             // It had to make room.
             Ok(Err(_)) => Err(ConnectError::QueueFull),

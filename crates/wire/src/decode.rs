@@ -8,8 +8,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use crate::Broken;
 use crate::frame::{
-    ConnectionKind, End, Facts, File, FilePart, Frame, Hello, Informational, Kind, Payload, Pong, Ready,
-    Request, ResetCode, Response, Sender, Transport,
+    Blocked, ConnectionKind, End, Facts, File, FilePart, Frame, Hello, Informational, Kind, Payload, Pong,
+    Ready, Request, ResetCode, Response, Sender, Transport,
 };
 use crate::head::HeadBlock;
 use crate::limits::{
@@ -94,6 +94,9 @@ fn read_payload(bytes: &[u8], kind: Kind, end: bool, from: Sender) -> Result<Pay
         Kind::Drain => Payload::Drain,
         Kind::Retire => Payload::Retire,
         Kind::Loaded => Payload::Loaded(reader.all()),
+        Kind::Blocked => {
+            Payload::Blocked(Blocked { duration_us: reader.u32()?, ended_us_ago: reader.u32()? })
+        }
         Kind::Request => Payload::Request(read_request(&mut reader)?),
         Kind::Response => Payload::Response(read_response(&mut reader, end)?),
         Kind::Informational => Payload::Informational(read_informational(&mut reader)?),

@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use crate::Broken;
 use crate::decode::{FLAG_END, METHOD_CODE_MAX, check_file, check_informational, check_response};
-use crate::frame::{Facts, FilePart, Hello, Kind, Pong, Ready, ResetCode};
+use crate::frame::{Blocked, Facts, FilePart, Hello, Kind, Pong, Ready, ResetCode};
 use crate::head::{is_token, is_value};
 use crate::limits::{
     DATA_BYTES_MAX, FIELDS_MAX, FRAME_HEADER_BYTES, HEAD_BLOCK_BYTES_MAX, INLINE_BODY_BYTES_MAX,
@@ -97,6 +97,14 @@ pub fn pong(out: &mut Vec<u8>, pong: &Pong) {
     for number in [pong.begun, pong.heap_bytes, pong.resident_bytes] {
         out.extend_from_slice(&number.to_le_bytes());
     }
+    finish(out, start);
+}
+
+/// BLOCKED.
+pub fn blocked(out: &mut Vec<u8>, blocked: Blocked) {
+    let start = begin(out, Kind::Blocked, 0, 0, false);
+    out.extend_from_slice(&blocked.duration_us.to_le_bytes());
+    out.extend_from_slice(&blocked.ended_us_ago.to_le_bytes());
     finish(out, start);
 }
 

@@ -52,6 +52,8 @@ pub enum Payload<'a> {
     Pong(Pong),
     /// Files that the worker has loaded since it last reported some: absolute paths, each ended by a NUL, not checked.
     Loaded(&'a [u8]),
+    /// The event loop stood still.
+    Blocked(Blocked),
     /// No more requests.
     Drain,
     /// Finish and exit.
@@ -160,6 +162,15 @@ pub struct Pong {
     pub heap_bytes: u64,
     /// Resident bytes.
     pub resident_bytes: u64,
+}
+
+/// A time in which the event loop of a worker ran one thing and nothing else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Blocked {
+    /// How long it was, in microseconds.
+    pub duration_us: u32,
+    /// How long before this frame it ended, in microseconds.
+    pub ended_us_ago: u32,
 }
 
 /// The beginning of an exchange.
@@ -346,6 +357,7 @@ pub(crate) enum Kind {
     Drain = 0x06,
     Retire = 0x07,
     Loaded = 0x08,
+    Blocked = 0x09,
     Request = 0x10,
     Response = 0x11,
     Informational = 0x12,
@@ -377,6 +389,7 @@ impl Kind {
             0x06 => Kind::Drain,
             0x07 => Kind::Retire,
             0x08 => Kind::Loaded,
+            0x09 => Kind::Blocked,
             0x10 => Kind::Request,
             0x11 => Kind::Response,
             0x12 => Kind::Informational,
@@ -399,6 +412,7 @@ impl Kind {
             | Kind::Failed
             | Kind::Pong
             | Kind::Loaded
+            | Kind::Blocked
             | Kind::Response
             | Kind::Informational
             | Kind::File
@@ -416,7 +430,8 @@ impl Kind {
             | Kind::Pong
             | Kind::Drain
             | Kind::Retire
-            | Kind::Loaded => ConnectionKind::Control,
+            | Kind::Loaded
+            | Kind::Blocked => ConnectionKind::Control,
             _ => ConnectionKind::Data,
         }
     }

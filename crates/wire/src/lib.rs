@@ -21,8 +21,8 @@ pub use credit::{Meter, Window};
 pub use decode::decode;
 pub use encode::{FileParts, HeadWriter, RequestParts, ResponseParts};
 pub use frame::{
-    ConnectionKind, Facts, File, FilePart, Frame, Hello, Informational, Payload, Pong, Ready, Request,
-    RequestLine, ResetCode, Response, Sender, Transport,
+    Blocked, ConnectionKind, Facts, File, FilePart, Frame, Hello, Informational, Payload, Pong, Ready,
+    Request, RequestLine, ResetCode, Response, Sender, Transport,
 };
 pub use head::{Field, FieldName, FieldRecords, HeadBlock, Records};
 pub use names::{Interned, NAMES};

@@ -9,8 +9,8 @@ use onehop_wire::limits::{
     INLINE_BODY_BYTES_MAX, PAYLOAD_BYTES_MAX,
 };
 use onehop_wire::{
-    Broken, ConnectionKind, Facts, FieldName, FilePart, FileParts, Frame, HeadBlock, HeadWriter, Hello,
-    Interned, NAMES, Payload, Pong, Ready, RequestParts, ResetCode, ResponseParts, Sender, Transport, decode,
+    Blocked, Broken, ConnectionKind, Facts, FieldName, FilePart, FileParts, Frame, HeadBlock, HeadWriter,
+    Hello, Interned, NAMES, Payload, Pong, Ready, RequestParts, ResetCode, ResponseParts, Sender, Transport, decode,
     encode,
 };
 use proptest::collection::vec;
@@ -38,6 +38,7 @@ enum Content {
     Ready(u16, Transport, [Vec<u8>; 3]),
     Failed(Vec<u8>),
     Loaded(Vec<u8>),
+    Blocked(Blocked),
     Ping(u64),
     Pong(Pong),
     Drain,
@@ -93,6 +94,7 @@ fn write(out: &mut Vec<u8>, sent: &Sent) {
         }
         Content::Failed(why) => encode::failed(out, why),
         Content::Loaded(paths) => encode::loaded(out, paths),
+        Content::Blocked(blocked) => encode::blocked(out, *blocked),
         Content::Ping(token) => encode::ping(out, *token),
         Content::Pong(pong) => encode::pong(out, pong),
         Content::Drain => encode::drain(out),
@@ -150,6 +152,7 @@ fn read(frame: &Frame<'_>, from: Sender, connection: ConnectionKind) -> Sent {
         }
         Payload::Failed(why) => Content::Failed(why.to_vec()),
         Payload::Loaded(paths) => Content::Loaded(paths.to_vec()),
+        Payload::Blocked(blocked) => Content::Blocked(blocked),
         Payload::Ping(token) => Content::Ping(token),
         Payload::Pong(pong) => Content::Pong(pong),
         Payload::Drain => Content::Drain,
@@ -232,6 +235,9 @@ fn control_frames() -> impl Strategy<Value = Sent> {
         vec(any::<u8>(), 0..200).prop_map(Content::Failed),
         vec(any::<u8>(), 0..200).prop_map(Content::Loaded),
         pong,
+        any::<(u32, u32)>().prop_map(|(duration_us, ended_us_ago)| {
+            Content::Blocked(Blocked { duration_us, ended_us_ago })
+        }),
         Just(Content::Drain),
     ];
     prop_oneof![

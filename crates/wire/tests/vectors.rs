@@ -112,6 +112,10 @@ fn meaning(frame: &Frame<'_>) -> (Value, Vec<u8>) {
         Payload::Failed(text) => ("FAILED", json!({"text": utf_8(text)})),
         Payload::Ping(token) => ("PING", json!({"token": digits(token)})),
         Payload::Pong(pong) => ("PONG", pong_meaning(&pong)),
+        Payload::Blocked(blocked) => (
+            "BLOCKED",
+            json!({"duration_us": blocked.duration_us, "ended_us_ago": blocked.ended_us_ago}),
+        ),
         Payload::Loaded(paths) => ("LOADED", json!({"text": utf_8(paths)})),
         Payload::Drain => ("DRAIN", json!({})),
         Payload::Retire => ("RETIRE", json!({})),
@@ -219,7 +223,7 @@ fn every_golden_frame_means_what_it_says_and_is_written_byte_for_byte() {
         );
         kinds.insert(meaning["kind"].to_string());
     }
-    assert_eq!(kinds.len(), 18, "{kinds:?}");
+    assert_eq!(kinds.len(), 19, "{kinds:?}");
 }
 
 #[test]

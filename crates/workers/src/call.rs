@@ -25,6 +25,8 @@ use crate::worker::{Worker, WorkerId, WorkerIndex};
 pub struct Call<'a> {
     /// The request, as the routes have made it.
     pub request: &'a Request<'a>,
+    /// The request's id, the same for every worker that gets it.
+    pub id: u64,
     /// What the routes do to its response.
     pub edits: &'a dyn ResponseEdits,
     /// The application.
@@ -69,6 +71,7 @@ impl<'a> Call<'a> {
     /// Starts a call: takes what has arrived of the body.
     pub fn start(
         request: &'a Request<'a>,
+        id: u64,
         edits: &'a dyn ResponseEdits,
         pool: &'a Arc<Pool>,
         core: &'a Rc<Core>,
@@ -77,6 +80,7 @@ impl<'a> Call<'a> {
         let trust = Trust::of(&pool.app.trusted_proxies, &request.origin);
         let mut call = Self {
             request,
+            id,
             edits,
             pool,
             core,

@@ -71,8 +71,7 @@ pub async fn run(
 
 /// Sends the request's head, and of the body that has arrived as many bytes as credit allows; returns their number.
 fn send_head(call: &Call<'_>, stream: &Stream, body: &RequestBody<'_, '_>) -> Result<usize, HttpError> {
-    let parts =
-        head::parts(call.request, body.length(), body.expects_continue(), call.core.next_request_id());
+    let parts = head::parts(call.request, body.length(), body.expects_continue(), call.id);
     let length = call.opening.len();
     let is_free = call.is_complete && length <= FREE_BODY_BYTES && !call.has_trailers;
     let room = if is_free { length } else { stream.take_room(length) };

@@ -35,6 +35,7 @@ pub mod pool;
 pub mod program;
 mod request_body;
 mod response;
+mod stalls;
 pub mod stream;
 mod stream_state;
 mod tunnel;

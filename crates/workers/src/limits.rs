@@ -89,3 +89,7 @@ pub const PROGRAM_IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long a program's kernel may take to accept a connection. Beyond it its backlog is full.
 pub const PROGRAM_DIAL_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Stalls of its event loop that are remembered of each worker. They are looked up within half a second, in which there are at
+/// most a hundred: shorter ones than 5 ms are not reported.
+pub const STALLS_KEPT: usize = 256;

@@ -142,6 +142,11 @@ impl Pool {
         self.workers.load_full()
     }
 
+    /// The worker with this id, while requests are handed to it.
+    pub fn worker(&self, id: WorkerId) -> Option<Arc<Worker>> {
+        self.workers.load().iter().find(|worker| worker.id == id).cloned()
+    }
+
     /// Whether a worker serves.
     pub fn has_workers(&self) -> bool {
         !self.workers.load().is_empty()

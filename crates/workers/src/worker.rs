@@ -13,6 +13,8 @@ use onehop_connection::YieldSlot;
 use onehop_limits::event_loop_lag;
 use onehop_upstream::Peer;
 
+use crate::stalls::Stalls;
+
 /// One process, as requests see it.
 pub struct Worker {
     /// Unique in the life of the server.
@@ -41,6 +43,10 @@ pub struct Worker {
     made: Instant,
     /// Since when, in microseconds, it has not answered its supervisor's ping; [`NOT_PINGED`]: it has.
     pinged_micros: AtomicU64,
+    /// When its event loop stood still.
+    stalls: Stalls,
+    /// The process, where the server has started it.
+    pid: OnceLock<u32>,
     /// The connections to it, if it speaks HTTP; made with the first request.
     upstream: OnceLock<Arc<Peer>>,
     /// Receives what happens to its worker connections; never blocks.
@@ -142,9 +148,33 @@ impl Worker {
             answered_micros: AtomicU64::new(NOT_ANSWERED),
             made: Instant::now(),
             pinged_micros: AtomicU64::new(NOT_PINGED),
+            stalls: Stalls::default(),
+            pid: OnceLock::new(),
             upstream: OnceLock::new(),
             report,
         })
+    }
+
+    /// Notes which process it is.
+    pub fn set_pid(&self, pid: u32) {
+        let _ = self.pid.set(pid);
+    }
+
+    /// Its process, where the server has started it.
+    pub fn pid(&self) -> Option<u32> {
+        self.pid.get().copied()
+    }
+
+    /// Notes that its event loop stood still for so long, until then.
+    pub fn stalled(&self, until: Instant, duration: Duration) {
+        self.stalls.add(until, duration);
+    }
+
+    /// For how long its event loop stood still between these times; `None` where it cannot tell.
+    pub fn stalled_within(&self, from: Instant, until: Instant) -> Option<Duration> {
+        let tells = self.last_lag_micros.load(Ordering::Relaxed) != NOT_MEASURED;
+        let stalled = self.stalls.within(from, until);
+        (tells || !stalled.is_zero()).then_some(stalled)
     }
 
     /// Requests that it has.
@@ -165,7 +195,7 @@ impl Worker {
 
     /// How late its event loop was at the last ping, and at least for as long as it has not answered; `None` where it
     /// never reported that.
-    pub(crate) fn reported_lag(&self, now: Instant) -> Option<Duration> {
+    pub fn reported_lag(&self, now: Instant) -> Option<Duration> {
         let last = self.last_lag_micros.load(Ordering::Relaxed);
         let lag =
             || event_loop_lag::with_unanswered(Duration::from_micros(last.into()), self.unanswered(now));

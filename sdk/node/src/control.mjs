@@ -4,8 +4,8 @@
 import { openChannel } from './channel.mjs';
 import { Output } from './output.mjs';
 import {
-  DRAIN, FAILED, FRAME_HEAD_BYTES, FrameReader, HELLO, LOADED, PAYLOAD_BYTES_MAX, PING, PONG, ProtocolError, READY, readU16,
-  readU32, RETIRE, VERSION, writeFrameHead, writeU16, writeU32, writeU64,
+  BLOCKED, DRAIN, FAILED, FRAME_HEAD_BYTES, FrameReader, HELLO, LOADED, PAYLOAD_BYTES_MAX, PING, PONG, ProtocolError, READY,
+  readU16, readU32, RETIRE, VERSION, writeFrameHead, writeU16, writeU32, writeU64,
 } from './wire.mjs';
 
 /**
@@ -75,6 +75,16 @@ export class Control {
       text = '';
     }
     if (text !== '') this.#write(LOADED, Buffer.from(text));
+  }
+
+  /** The event loop stood still for so many microseconds, until so many ago. */
+  blocked(duration, endedAgo) {
+    const payload = Buffer.alloc(8);
+    writeU32(payload, 0, duration);
+    writeU32(payload, 4, endedAgo);
+    this.#write(BLOCKED, payload);
+    // At once: the time since then counts.
+    this.#output.flush();
   }
 
   /** Says why the application could not be loaded; `written` is called when that is on its way. */

@@ -3,13 +3,21 @@
  * all the time, this one runs only while requests come.
  */
 
-/** A stall is seen as up to this much shorter than it was. */
-const TICK_MILLISECONDS = 20;
-/** Ticks without a request after which the timer stops. */
-const IDLE_TICKS_MAX = 5;
+/** A stall is seen as up to this much shorter than it was, but for one that a handler makes before its first await. */
+const TICK_MILLISECONDS = 5;
+/** Ticks without a request after which the timer stops: 100 ms. */
+const IDLE_TICKS_MAX = 20;
+/** The same while requests are in flight, which may stall the loop when they continue: 1 s. */
+const BUSY_TICKS_MAX = 200;
+/** Shorter stalls are not reported one by one. */
+const STALL_MILLISECONDS = 5;
 
 export class Lag {
   watching = false;
+  /** Is called with each stall: for how many microseconds, until how many ago. @type {null | ((duration: number, endedAgo: number) => void)} */
+  onStall = null;
+  /** Until when stalls have been reported. */
+  #reported = 0;
   #longest = 0;
   #due = 0;
   #seen = 0;
@@ -17,7 +25,7 @@ export class Lag {
   #timer = null;
   #runtime = null;
 
-  /** Watches until nothing has been begun for a while. @param {{begun: number}} runtime */
+  /** Watches until nothing has been begun for a while. @param {{begun: number, inFlight: number}} runtime */
   watch(runtime) {
     this.watching = true;
     this.#runtime = runtime;
@@ -35,6 +43,15 @@ export class Lag {
   waited(milliseconds) {
     const late = Math.floor(milliseconds * 1000);
     if (late > this.#longest) this.#longest = late;
+  }
+
+  /** The event loop ran one thing only from then until then, in milliseconds of `performance.now()`. */
+  stalled(from, until) {
+    const start = Math.max(from, this.#reported);
+    if (until - start < STALL_MILLISECONDS || this.onStall === null) return;
+    this.#reported = until;
+    const microseconds = (milliseconds) => Math.min(Math.floor(milliseconds * 1000), 0xffff_ffff);
+    this.onStall(microseconds(until - start), microseconds(performance.now() - until));
   }
 
   /** The longest delay since the last call, in microseconds. */
@@ -55,7 +72,7 @@ export class Lag {
       this.#idleTicks = 0;
       this.#seen = this.#runtime.begun;
     }
-    if (this.#idleTicks >= IDLE_TICKS_MAX) {
+    if (this.#idleTicks >= (this.#runtime.inFlight > 0 ? BUSY_TICKS_MAX : IDLE_TICKS_MAX)) {
       this.watching = false;
       return;
     }
@@ -65,5 +82,6 @@ export class Lag {
 
   #note(now) {
     this.waited(now - this.#due);
+    this.stalled(this.#due, now);
   }
 }

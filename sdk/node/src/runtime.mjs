@@ -160,7 +160,10 @@ export class Runtime {
     if (!this.lag.watching) this.lag.watch(this);
     exchange.begin();
     this.#call(exchange);
-    if (performance.now() - this.#turnStarted >= TURN_MILLISECONDS) this.#left = 0;
+    const now = performance.now();
+    if (now - this.#turnStarted < TURN_MILLISECONDS) return;
+    this.#left = 0;
+    this.lag.stalled(this.#turnStarted, now);
   }
 
   #beginQueued() {

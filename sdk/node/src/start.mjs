@@ -213,6 +213,7 @@ export class Worker {
     process.stderr.write(`onehop: requests come to this worker as HTTP on a Unix socket: ${reason}\n`);
     const { serveOverHttp } = await import('./node-http/over-http.mjs');
     this.runtime = new Runtime(null, null, this.#greeting.perTurn);
+    this.#reportStalls(this.runtime);
     await serveOverHttp(this.#adoption, this.runtime, httpSocket);
     this.#ready(OVER_HTTP);
   }
@@ -238,6 +239,7 @@ export class Worker {
     const [, ...descriptors] = this.#settings.descriptors;
     runtime.lanes = descriptors.map(() => new Lane(runtime, this.#greeting));
     this.runtime = runtime;
+    this.#reportStalls(runtime);
     // An application may end its process in the very turn in which it has answered.
     process.on('exit', () => runtime.lanes.forEach((lane) => lane.flush()));
     await Promise.all(runtime.lanes.map((lane, index) => lane.open(descriptors[index])));
@@ -325,6 +327,10 @@ export class Worker {
     if (this.#adoption.others.length === 0) return;
     const places = this.#adoption.others.map(({ where }) => where).join(', ');
     process.stderr.write(`onehop: ${this.#file} exports a handler, which is called; it also listens itself on ${places}\n`);
+  }
+
+  #reportStalls(runtime) {
+    runtime.lag.onStall = (duration, endedAgo) => this.control.blocked(duration, endedAgo);
   }
 
   #health() {

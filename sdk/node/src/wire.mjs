@@ -45,6 +45,7 @@ export const PONG = 0x05;
 export const DRAIN = 0x06;
 export const RETIRE = 0x07;
 export const LOADED = 0x08;
+export const BLOCKED = 0x09;
 export const REQUEST = 0x10;
 export const RESPONSE = 0x11;
 export const INFORMATIONAL = 0x12;

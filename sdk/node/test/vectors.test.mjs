@@ -212,6 +212,9 @@ async function writeControl(frame) {
     case 'LOADED':
       bench.control.loaded(frame.text.split('\0').slice(0, -1));
       break;
+    case 'BLOCKED':
+      bench.control.blocked(frame.duration_us, frame.ended_us_ago);
+      break;
     case 'DRAIN':
       bench.control.drain();
       break;

@@ -40,6 +40,9 @@ pub(super) fn line(entry: &Entry<'_>) -> String {
         entry.sent,
         entry.response.status,
     );
+    if let Some(id) = entry.id {
+        let _ = write!(out, ",\"request_id\":\"{id:016x}\"");
+    }
     if let Some(upstream) = entry.upstream {
         out.push_str(",\"upstream\":");
         push_json(&mut out, upstream.as_bytes());

@@ -40,6 +40,8 @@ pub struct LogTarget {
 /// A request and what became of it: one line of the log.
 #[derive(Debug)]
 pub struct Entry<'a> {
+    /// The request's id, if it waited for others; its worker got the same.
+    pub id: Option<u64>,
     /// `None` where the bytes were no request.
     pub head: Option<&'a RequestHead>,
     /// The client's connection.

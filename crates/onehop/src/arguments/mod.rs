@@ -72,6 +72,7 @@ pub(crate) enum Command {
     Stop(Stop),
     Status(Status),
     Workers(Workers),
+    Why(Why),
     Certs(Certs),
     Trust(Trust),
     Untrust(Untrust),
@@ -341,6 +342,34 @@ pub(crate) struct Workers {
     #[command(flatten)]
     pub(crate) target: Target,
     /// Print what the control socket says of them (docs/control-api.md)
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `onehop why`
+#[derive(Debug, Args)]
+#[command(
+    about = "Explain why a request was slow, or why it failed",
+    long_about = "Explain why a request was slow, or why it failed.\n\n\
+        A running onehop keeps the slowest requests of each minute, for a quarter of an hour, and the last ones that failed or \
+        were rejected. Without ID they are listed, the newest first. With one, its time is shown by what it was spent on: \
+        the queue, the connection, the application, its blocked event loop, a slow client.\n\n\
+        ID is the one of that list, `request_id` in the access log, `request.id` in a handler, the trace id of `traceparent`, \
+        what `{http.request.uuid}` or `{err.id}` was, or the client's own X-Request-Id.",
+    after_help = "Examples:\n  \
+        onehop why                               what was slow or failed\n  \
+        onehop why 5f3a00000000002a              one of them\n  \
+        onehop why 0af7651916cd43dd8448eb211c80319c   the one of this trace\n  \
+        onehop why --json | jq '.requests[] | select(.parts.queue_ms > 100) | .id'\n\n\
+        Exit codes: 0 shown, 1 not running or no such request, 2 wrong usage."
+)]
+pub(crate) struct Why {
+    /// The request
+    #[arg(value_name = "ID")]
+    pub(crate) id: Option<String>,
+    #[command(flatten)]
+    pub(crate) target: Target,
+    /// Print what the control socket says (docs/control-api.md)
     #[arg(long)]
     pub(crate) json: bool,
 }

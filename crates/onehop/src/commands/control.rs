@@ -43,6 +43,15 @@ pub(super) fn ask(target: &Target, method: &str, path: &str) -> Result<Response,
     ask_within(control_client::RESPONSE_DEADLINE, target, method, path)
 }
 
+/// The same for a request that changes nothing: the failure is the server's own reason.
+pub(super) fn ask_about(target: &Target, path: &str) -> Result<Response, Failure> {
+    let response = ask_at(&socket(target)?, control_client::RESPONSE_DEADLINE, "GET", path)?;
+    if (200..300).contains(&response.status) {
+        return Ok(response);
+    }
+    Err(Failure::failed(reason(&response).to_owned()))
+}
+
 /// The same with another deadline for the response.
 pub(super) fn ask_within(
     deadline: Duration,
@@ -50,21 +59,24 @@ pub(super) fn ask_within(
     method: &str,
     path: &str,
 ) -> Result<Response, Failure> {
-    ask_at(&socket(target)?, deadline, method, path)
-}
-
-fn ask_at(socket: &Path, deadline: Duration, method: &str, path: &str) -> Result<Response, Failure> {
-    let response =
-        control_client::ask_within(deadline, socket, method, path).map_err(|error| match error {
-            ClientError::NobodyThere => nobody(&format!("no onehop listens at {}", socket.display())),
-            ClientError::Failed(reason) => Failure::failed(format!("{}: {reason}", socket.display())),
-        })?;
+    let response = ask_at(&socket(target)?, deadline, method, path)?;
     if (200..300).contains(&response.status) {
         return Ok(response);
     }
-    let reason =
-        response.body.get("error").and_then(serde_json::Value::as_str).unwrap_or("no reason was given");
-    Err(Failure::failed(format!("nothing was changed\n{}", reason.trim_end())))
+    Err(Failure::failed(format!("nothing was changed\n{}", reason(&response))))
+}
+
+/// Why a response is not 2xx.
+fn reason(response: &Response) -> &str {
+    let reason = response.body.get("error").and_then(serde_json::Value::as_str);
+    reason.unwrap_or("no reason was given").trim_end()
+}
+
+fn ask_at(socket: &Path, deadline: Duration, method: &str, path: &str) -> Result<Response, Failure> {
+    control_client::ask_within(deadline, socket, method, path).map_err(|error| match error {
+        ClientError::NobodyThere => nobody(&format!("no onehop listens at {}", socket.display())),
+        ClientError::Failed(reason) => Failure::failed(format!("{}: {reason}", socket.display())),
+    })
 }
 
 /// The socket that was named, else the one of the file that was named, else of what is served from this folder, else

@@ -23,4 +23,5 @@ pub(crate) mod standard_output;
 pub(crate) mod status;
 pub(crate) mod trust;
 pub(crate) mod validate;
+pub(crate) mod why;
 pub(crate) mod workers;

@@ -35,6 +35,7 @@ use super::trees::Trees;
 use super::upstreams::Upstreams;
 use crate::limits::{ADMIN_PORTS_TRIED_MAX, GRACE_PERIOD_MAX, TUNNEL_FAREWELL_MARGIN, TUNNEL_FAREWELL_MAX};
 use crate::request::core::Shared;
+use crate::request::retained::RetainedRequest;
 use crate::request::route::{configured_apps, store_specs};
 use onehop_connection::limits::Timeouts;
 
@@ -437,6 +438,10 @@ impl Api for Inner {
             limits: current.limits().map(stats::limiter).collect(),
             certificates: self.certificates.report(SystemTime::now()).problems(),
         }
+    }
+
+    fn slow(&self) -> Vec<RetainedRequest> {
+        self.shared.retained()
     }
 
     fn certificates(&self) -> CertificatesStatus {

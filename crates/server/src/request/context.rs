@@ -3,7 +3,7 @@
 //! Plain data: the walk through the routes ([`super::walk`]) fills it in, handlers read it. Knows no handler and no route.
 
 use std::borrow::Cow;
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use std::time::Instant;
@@ -23,6 +23,7 @@ use super::admission::RequestLimits;
 use super::admission::rate::RateChecks;
 use super::early_hints::EarlyHints;
 use super::route::Root;
+use super::timing::Timing;
 
 /// A request on its way through the routes of its site.
 pub struct RequestContext<'a> {
@@ -56,6 +57,10 @@ pub struct RequestContext<'a> {
     pub reason: Option<String>,
     /// It came before the worker that has it had answered any request.
     pub(crate) is_cold: Cell<bool>,
+    /// Where its time goes, once it waits for others. In a box: what is served from memory has none.
+    pub(crate) timing: Option<Box<Timing>>,
+    /// `{http.request.uuid}`, once a route has used it.
+    pub(crate) uuid: OnceCell<Box<str>>,
     /// The error that the request has met. In a box, since few requests meet one and each would carry the room.
     pub failure: Option<Box<Failure>>,
 }
@@ -115,6 +120,8 @@ impl<'a> RequestContext<'a> {
             upstream: None,
             reason: None,
             is_cold: Cell::new(false),
+            timing: None,
+            uuid: OnceCell::new(),
             failure: None,
         }
     }

@@ -22,6 +22,7 @@ use onehop_workers::{Windows, WorkerConnections};
 
 use super::incidents::Incidents;
 use super::per_address::{Addresses, Counted, Verdict};
+use super::retained::{Retained, RetainedRequest};
 use super::route::Snapshot;
 
 /// What all cores of the process share. Written rarely, except for the one connection counter.
@@ -45,6 +46,8 @@ pub struct Shared {
     addresses: Arc<Addresses>,
     /// Failures to report.
     pub(crate) incidents: Incidents,
+    /// Slow and failed requests of each core.
+    retained: Box<[Retained]>,
     /// Certificates that are obtained and renewed: changes without a new snapshot.
     chains: Arc<ArcSwap<ChainTable>>,
     /// What issuers of certificates may ask for now.
@@ -70,6 +73,7 @@ impl Shared {
             windows: Windows::default(),
             addresses: Arc::default(),
             incidents: Incidents::default(),
+            retained: (0..cores).map(|_| Retained::default()).collect(),
             chains: Arc::default(),
             challenges: Arc::default(),
         }
@@ -102,6 +106,13 @@ impl Shared {
     pub fn publish(&self, snapshot: Arc<Snapshot>) {
         self.snapshot.store(snapshot);
         self.generation.fetch_add(1, Ordering::Release);
+    }
+
+    /// Slow and failed requests of the last minutes, the newest first.
+    pub fn retained(&self) -> Vec<RetainedRequest> {
+        let mut all: Vec<_> = self.retained.iter().flat_map(Retained::all).collect();
+        all.sort_by(|one, other| (other.at, &other.id).cmp(&(one.at, &one.id)));
+        all
     }
 
     /// Connections that are open now.
@@ -201,6 +212,11 @@ impl Core {
         Rc::clone(&self.view.borrow())
     }
 
+    /// Where this core keeps slow and failed requests.
+    pub(crate) fn retained(&self) -> Option<&Retained> {
+        self.shared.retained.get(self.number)
+    }
+
     /// This core's counters of a site; of requests that reached no site, where there is none.
     pub(crate) fn site_counters<'a>(&'a self, view: &'a View, site: Option<usize>) -> &'a SiteCounters {
         let site = site.and_then(|number| view.snapshot.sites.get(number));
@@ -214,6 +230,9 @@ impl Core {
         self.tick_upstreams();
         self.rejection_lines.tick();
         self.logs.flush();
+        if let Some(retained) = self.retained() {
+            retained.tick(Instant::now());
+        }
         if self.number == 0 {
             self.shared.incidents.tick(Instant::now());
         }

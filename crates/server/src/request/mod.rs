@@ -18,7 +18,9 @@ pub mod incidents;
 pub mod listen;
 pub mod per_address;
 mod response_edits;
+pub mod retained;
 pub mod route;
+pub mod timing;
 mod walk;
 
 use std::sync::Arc;
@@ -41,6 +43,7 @@ use disk::{DiskRead, DiskResult};
 use handle::proxy::max_forwards;
 use handle::{Handled, app, file, redirect, respond};
 use route::{Backend, Site, Snapshot, Target};
+use timing::Timing;
 use walk::{Step, Walk};
 
 /// What became of a request, for counters and logs.
@@ -59,6 +62,10 @@ pub struct Served {
     pub error_id: Option<ErrorId>,
     /// How the response is delivered.
     pub delivery: Delivery,
+    /// Where its time went, if it waited for others.
+    pub timing: Option<Box<Timing>>,
+    /// What `{http.request.uuid}` was.
+    pub uuid: Option<Box<str>>,
 }
 
 /// What a request waits for.
@@ -292,15 +299,17 @@ impl<'a> Routing<'a> {
         let (upstream, reason) = (context.upstream.take(), context.reason.take());
         let (site, handler) = (Some(self.number), context.handler);
         let delivery = if context.is_cold.get() { Delivery::Cold } else { Delivery::Whole };
+        let (timing, uuid) = (context.timing.take(), context.uuid.take());
         let Some(failure) = context.failure.take() else {
-            return Served { site, handler, upstream, reason, error: None, error_id: None, delivery };
+            let (error, error_id) = (None, None);
+            return Served { site, handler, upstream, reason, error, error_id, delivery, timing, uuid };
         };
         let (upstream, reason) = match failure.upstream {
             Some(first) => (Some(first), failure.reason),
             None => (upstream, reason),
         };
         let (error, error_id) = (Some(failure.error), failure.id);
-        Served { site, handler, upstream, reason, error, error_id, delivery }
+        Served { site, handler, upstream, reason, error, error_id, delivery, timing, uuid }
     }
 
     /// `Max-Forwards` makes this server the last one.
@@ -380,6 +389,8 @@ impl Served {
             error,
             error_id: None,
             delivery: Delivery::Whole,
+            timing: None,
+            uuid: None,
         }
     }
 }

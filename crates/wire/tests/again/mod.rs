@@ -15,6 +15,7 @@ pub(crate) fn write(frame: &Frame<'_>) -> Result<Vec<u8>, Broken> {
         Payload::Failed(why) => encode::failed(&mut out, why),
         Payload::Ping(token) => encode::ping(&mut out, *token),
         Payload::Pong(pong) => encode::pong(&mut out, pong),
+        Payload::Blocked(blocked) => encode::blocked(&mut out, *blocked),
         Payload::Drain => encode::drain(&mut out),
         Payload::Retire => encode::retire(&mut out),
         Payload::Loaded(paths) => encode::loaded(&mut out, paths),

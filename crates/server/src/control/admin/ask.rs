@@ -48,6 +48,13 @@ pub(super) enum Ask {
         /// It begins.
         begins: bool,
     },
+    /// `GET /slow`: requests that were slow or failed
+    Slow,
+    /// `GET /why/ID`: one of them
+    Why {
+        /// Its id, or another name of it.
+        id: String,
+    },
     /// `GET /metrics`
     Metrics,
     /// `GET /healthz`
@@ -82,6 +89,11 @@ pub(super) fn read(door: Door, method: &[u8], path: &[u8], host: Option<&[u8]>) 
         (Door::Control, b"/stop") => (Ask::Stop, "POST"),
         (Door::Control, b"/marks/load/begin") => (Ask::Mark { begins: true }, "POST"),
         (Door::Control, b"/marks/load/end") => (Ask::Mark { begins: false }, "POST"),
+        (_, b"/slow") => (Ask::Slow, "GET"),
+        (_, path) if path.starts_with(WHY) => match why(path) {
+            Some(id) => (Ask::Why { id }, "GET"),
+            None => return Ask::Refused(Refused::NotFound),
+        },
         (_, b"/metrics") => (Ask::Metrics, "GET"),
         (_, b"/healthz") => (Ask::Health, "GET"),
         (Door::Control, path) => match workers(path).or_else(|| revocation(path)) {
@@ -95,6 +107,15 @@ pub(super) fn read(door: Door, method: &[u8], path: &[u8], host: Option<&[u8]>) 
         _ if method == wanted.as_bytes() => ask,
         _ => Ask::Refused(Refused::Method(wanted)),
     }
+}
+
+/// Before the id of a request.
+const WHY: &[u8] = b"/why/";
+
+/// The id in `/why/ID`; ids hold no slash.
+fn why(path: &[u8]) -> Option<String> {
+    let id = std::str::from_utf8(path.strip_prefix(WHY)?).ok()?;
+    (!id.is_empty() && !id.contains('/')).then(|| id.to_owned())
 }
 
 /// `/workers/APP` or `/workers/APP/N`; names of applications hold no slash.
@@ -196,6 +217,12 @@ mod tests {
             (Door::Control, "POST", "/workers/api/4/5", Ask::Refused(Refused::NotFound)),
             (Door::Control, "GET", "/workers/", Ask::Refused(Refused::NotFound)),
             (ADMIN, "GET", "/workers/api", Ask::Refused(Refused::NotFound)),
+            (Door::Control, "GET", "/slow", Ask::Slow),
+            (ADMIN, "GET", "/slow", Ask::Slow),
+            (ADMIN, "POST", "/slow", Ask::Refused(Refused::Method("GET"))),
+            (ADMIN, "GET", "/why/00ff", Ask::Why { id: "00ff".to_owned() }),
+            (Door::Control, "GET", "/why/", Ask::Refused(Refused::NotFound)),
+            (Door::Control, "GET", "/why/a/b", Ask::Refused(Refused::NotFound)),
             (ADMIN, "GET", "/metrics", Ask::Metrics),
             (ADMIN, "GET", "/healthz", Ask::Health),
             (ADMIN, "POST", "/metrics", Ask::Refused(Refused::Method("GET"))),

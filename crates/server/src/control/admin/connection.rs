@@ -16,6 +16,10 @@ use onehop_connection::limits::{
     BODY_PROGRESS_DEADLINE, HEAD_DEADLINE, IDLE_DEADLINE, WRITE_PROGRESS_DEADLINE,
 };
 
+/// Why a request is not there.
+const NOT_RETAINED: &str = "no request with this id is kept: of each minute only the slowest are, for a quarter of an hour, and \
+    the last ones that failed; `onehop why` lists them";
+
 const JSON: &str = "application/json";
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 const TEXT: &str = "text/plain; charset=utf-8";
@@ -200,6 +204,15 @@ async fn carry_out(asked: Ask, api: &Arc<dyn Api>) -> Reply {
         },
         Ask::Status => match call(api, |api| api.status()).await {
             Some(status) => Reply::json(200, &status),
+            None => Reply::lost(),
+        },
+        Ask::Slow => match call(api, |api| api.slow()).await {
+            Some(requests) => Reply::json(200, &json!({ "requests": requests })),
+            None => Reply::lost(),
+        },
+        Ask::Why { id } => match call(api, move |api| api.why(&id)).await {
+            Some(Some(request)) => Reply::json(200, &request),
+            Some(None) => Reply::error(404, NOT_RETAINED),
             None => Reply::lost(),
         },
         Ask::Certificates => match call(api, |api| api.certificates()).await {

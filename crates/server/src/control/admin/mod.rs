@@ -1,7 +1,7 @@
 //! The control socket and the admin endpoint: one small JSON API over HTTP/1.1 (docs/control-api.md).
 //!
 //! Two doors. The control socket (a Unix socket, mode 0600) shows the status and the certificates, revokes certificates,
-//! reloads, stops and changes numbers of workers; whoever may open it may do that. Both show metrics and health; the admin address (TCP) nothing else.
+//! reloads, stops and changes numbers of workers; whoever may open it may do that. Both show slow requests, metrics and health; the admin address (TCP) nothing else.
 //! Runs on a thread and a runtime of its own: it must never take a core's time, and a client of it can at
 //! worst exhaust its own small bounds. What is asked is decided in `ask.rs`, bytes are moved in `connection.rs`.
 
@@ -22,6 +22,7 @@ use onehop_certificates::issuer::RevocationReason;
 use tokio::sync::{Semaphore, watch};
 
 use super::{CertificatesStatus, ReloadSummary, Restart, RevokedCertificate, Status};
+use crate::request::retained::RetainedRequest;
 use crate::limits::{ADMIN_ACCEPT_PAUSE, ADMIN_CONNECTIONS_MAX, CONTROL_CONNECTIONS_MAX};
 use ask::Door;
 
@@ -31,6 +32,14 @@ pub use socket::{bind_control_socket, remove_dead_control_sockets};
 pub trait Api: Send + Sync {
     /// What the server is doing.
     fn status(&self) -> Status;
+
+    /// Requests of the last minutes that were slow or failed, the newest first.
+    fn slow(&self) -> Vec<RetainedRequest>;
+
+    /// One of them, by its id or another name of it.
+    fn why(&self, id: &str) -> Option<RetainedRequest> {
+        self.slow().into_iter().find(|request| request.is_named(id))
+    }
 
     /// Every certificate: its names, its end, when it is renewed, and what is wrong with it.
     fn certificates(&self) -> CertificatesStatus;

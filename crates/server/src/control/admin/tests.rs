@@ -53,6 +53,10 @@ impl Api for Remembering {
         }
     }
 
+    fn slow(&self) -> Vec<RetainedRequest> {
+        vec![RetainedRequest { id: "00000000000000ff".into(), path: "/slow".into(), ..Default::default() }]
+    }
+
     fn certificates(&self) -> CertificatesStatus {
         CertificatesStatus { total: 3, failing: 1, certificates: Vec::new() }
     }
@@ -168,6 +172,18 @@ fn the_control_socket_shows_the_status_as_json() {
     assert_eq!(value["pid"], 7);
     assert_eq!(value["sites"][0]["site"], "a \"quoted\" site");
     assert_eq!(value["stores"][0]["root"], "/srv/dist");
+}
+
+#[test]
+fn both_doors_show_slow_requests_and_one_of_them_by_its_id() {
+    let running = Running::start(Remembering::default());
+    let shown = |answer: &str| answer.contains("\"id\":\"00000000000000ff\"");
+    for answer in [running.control(&ask("GET /slow")), running.tcp(&ask("GET /slow"))] {
+        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && shown(&answer), "{answer}");
+    }
+    assert!(shown(&running.control(&ask("GET /why/00000000000000FF"))));
+    let unknown = running.tcp(&ask("GET /why/1"));
+    assert!(unknown.starts_with("HTTP/1.1 404 Not Found\r\n") && unknown.contains("quarter"), "{unknown}");
 }
 
 #[test]

@@ -79,8 +79,8 @@ pub(crate) enum Acquired<'g> {
     Admitted(Permits<'g>),
     /// It waits for one.
     Queued(Queued<'g>),
-    /// It is rejected.
-    Rejected(HttpError),
+    /// It is rejected, by this limit where it is one.
+    Rejected(HttpError, Option<&'g Arc<Limit>>),
 }
 
 /// A request that waits for a permit; it holds none of the limiters before that one.
@@ -281,11 +281,11 @@ impl<'g> Permits<'g> {
                 self.cancel_before(number, now);
                 return match worker {
                     Ok(waits_for) => Acquired::Queued(Queued { permits: self, number, waits_for }),
-                    Err(error) => Acquired::Rejected(error),
+                    Err(error) => Acquired::Rejected(error, None),
                 };
             }
             if self.limiters.is_late(limiter.limit(), now) {
-                return Acquired::Rejected(limiter.reject(LimitCause::Lag, now));
+                return Acquired::Rejected(limiter.reject(LimitCause::Lag, now), Some(limiter.limit()));
             }
             match limiter.acquire(self.limiters.priority, now, || self.limiters.reported_lag(now)) {
                 Acquire::Admitted => self.held |= 1 << number,
@@ -297,7 +297,9 @@ impl<'g> Permits<'g> {
                         waits_for: WaitsFor::Permit(queued),
                     });
                 }
-                Acquire::Rejected(cause) => return Acquired::Rejected(limiter.reject(cause, now)),
+                Acquire::Rejected(cause) => {
+                    return Acquired::Rejected(limiter.reject(cause, now), Some(limiter.limit()));
+                }
             }
         }
     }
@@ -431,7 +433,18 @@ impl<'g> Acquired<'g> {
         match self {
             Self::Admitted(permits) => permits.limiters.places(),
             Self::Queued(queued) => queued.permits.limiters.places(),
-            Self::Rejected(_) => None,
+            Self::Rejected(..) => None,
+        }
+    }
+
+    /// The limit that it waits for, or that rejects it.
+    pub(crate) fn limit(&self) -> Option<&'g Arc<Limit>> {
+        match self {
+            Self::Admitted(_) => None,
+            Self::Queued(queued) => {
+                Some(queued.permits.limiters.limiter(queued.number)?.limit())
+            }
+            Self::Rejected(_, limit) => *limit,
         }
     }
 
@@ -440,7 +453,7 @@ impl<'g> Acquired<'g> {
         match self {
             Self::Admitted(permits) => Ok(permits.undo(now)),
             Self::Queued(queued) => Ok(queued.permits.undo(now)),
-            Self::Rejected(error) => Err(error),
+            Self::Rejected(error, _) => Err(error),
         }
     }
 }
@@ -465,7 +478,7 @@ impl<'g> Queued<'g> {
             queued = match permits.acquire_missing(Instant::now()) {
                 Acquired::Admitted(permits) => return Ok(permits),
                 Acquired::Queued(queued) => queued,
-                Acquired::Rejected(error) => return Err(error),
+                Acquired::Rejected(error, _) => return Err(error),
             };
         }
     }

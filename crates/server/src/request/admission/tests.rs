@@ -40,7 +40,7 @@ fn permits<'g>(limiters: &'g SiteLimiters, numbers: &[u8]) -> Permits<'g> {
     match ask(limiters, numbers) {
         Acquired::Admitted(permits) => permits,
         Acquired::Queued(_) => panic!("it has to wait"),
-        Acquired::Rejected(fault) => panic!("{fault:?}"),
+        Acquired::Rejected(fault, _) => panic!("{fault:?}"),
     }
 }
 
@@ -75,7 +75,7 @@ fn without_limits_no_permit_is_held() {
 fn a_request_rejected_by_an_inner_limiter_releases_the_outer_ones() {
     let (limiters, all) = limiters([(4, 0), (4, 0), (1, 0)]);
     let one = permits(&limiters, &[1, 2]);
-    assert!(matches!(ask(&limiters, &[1, 2]), Acquired::Rejected(HttpError::Shed { .. })));
+    assert!(matches!(ask(&limiters, &[1, 2]), Acquired::Rejected(HttpError::Shed { .. }, Some(_))));
     assert_eq!(in_flight(&all), [1, 1, 1]);
     drop(one);
     assert_eq!(in_flight(&all), [0, 0, 0]);
@@ -159,7 +159,7 @@ fn one_that_waits_for_its_client_has_left_and_comes_back_without_waiting() {
     let other = permits(&limiters, &[1]);
     one.resume();
     assert_eq!(in_flight(&all), [2, 2, 0], "it goes on beside the one that came");
-    assert!(matches!(ask(&limiters, &[1]), Acquired::Rejected(_)));
+    assert!(matches!(ask(&limiters, &[1]), Acquired::Rejected(..)));
     drop(one);
     drop(other);
     assert_eq!(in_flight(&all), [0, 0, 0]);

@@ -37,12 +37,17 @@ pub(crate) async fn call(
         failure_page::fill(&pool.app.name, failure, response);
         return Ok(Ended::Complete);
     }
-    let call = Call::start(&context.request, context, pool, &core.connection, body)?;
+    let id = context.timing.as_ref().map_or_else(|| core.connection.next_request_id(), |timing| timing.id);
+    let call = Call::start(&context.request, id, context, pool, &core.connection, body)?;
     let mut attempts = 0;
     loop {
         attempts += 1;
         let slot = call.take_slot(body, writer).await?;
         let id = slot.worker.id;
+        if let Some(timing) = &context.timing {
+            timing.handed_over(None);
+            timing.worker.set(Some(id));
+        }
         context.is_cold.set(slot.worker.is_cold_for(context.request.received));
         let ended = if matches!(slot.worker.transport, Transport::Http { .. }) {
             match program::exchange(&call, &core.upstreams, slot, body, writer, response).await {
@@ -50,6 +55,7 @@ pub(crate) async fn call(
                 Err(program::Failed::Unreachable) if attempts < APP_ATTEMPTS_MAX => {
                     // It has few requests because it takes none; that it has ended is known soon.
                     call.refused_by(id);
+                    note_retry(context);
                     continue;
                 }
                 Err(program::Failed::Unreachable) => return Err(HttpError::WorkerDied),
@@ -67,9 +73,16 @@ pub(crate) async fn call(
         };
         match ended {
             Err(error) if attempts < APP_ATTEMPTS_MAX && call.may_go_elsewhere(error, writer) => {
+                note_retry(context);
                 response.clear();
             }
             ended => return ended,
         }
+    }
+}
+
+fn note_retry(context: &RequestContext<'_>) {
+    if let Some(timing) = &context.timing {
+        timing.attempt_failed();
     }
 }

@@ -168,7 +168,11 @@ fn value(placeholder: &Placeholder, context: &RequestContext<'_>, into: Into, ou
             if into == Into::Uri { escape_path(found, out) } else { out.extend_from_slice(found) }
         }
         P::TimeUnix => push_text(unix_seconds(), out),
-        P::Uuid => push_text(Some(random_id()), out),
+        P::Uuid => {
+            // As in Caddy, one for the whole request.
+            let uuid = context.uuid.get_or_init(|| random_id().into_boxed_str());
+            out.extend_from_slice(uuid.as_bytes());
+        }
         P::UpstreamHostPort => push_upstream(context, Member::host_port, out),
         P::UpstreamHost => push_upstream(context, Member::host, out),
         P::UpstreamPort => push_upstream(context, Member::port, out),

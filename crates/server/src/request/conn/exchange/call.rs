@@ -131,7 +131,7 @@ impl Exchange {
     ) -> io::Result<Result<Permits<'g>, HttpError>> {
         let queued = match acquired {
             Acquired::Admitted(permits) => return Ok(Ok(permits)),
-            Acquired::Rejected(error) => return Ok(Err(error)),
+            Acquired::Rejected(error, _) => return Ok(Err(error)),
             Acquired::Queued(queued) => queued,
         };
         // Answers to earlier requests must not wait for this one.
@@ -159,8 +159,15 @@ impl Exchange {
         let held = &responding.permits.0;
         let mut upload = RequestBody::new(&io, input);
         let context = &routing.context;
+        let waits_for_body = !upload.has_arrived();
         let arrived = arrival::arrive(acquired, backend, context, &view.snapshot, &io, &mut upload).await;
-        let acquired = arrived.unwrap_or_else(Acquired::Rejected);
+        let acquired = arrived.unwrap_or_else(|error| Acquired::Rejected(error, None));
+        if let Some(timing) = &context.timing {
+            if waits_for_body {
+                timing.body_arrived();
+            }
+            timing.met_limit(acquired.limit());
+        }
         let mut refused = match admit(acquired, &mut upload).await {
             Ok(mut permits) => {
                 if !upload.has_arrived() {
@@ -181,6 +188,11 @@ impl Exchange {
                 }
             };
             held.borrow_mut().ended(ended, response.status);
+            if let Some(timing) = &routing.context.timing {
+                timing.is_streamed.set(responding.started().is_some());
+                timing.answered(responding.started().unwrap_or_else(Instant::now));
+                timing.write.set(io.write_wait());
+            }
             if let Err(error) = ended
                 && !error.leaves_nobody()
             {
@@ -257,7 +269,7 @@ async fn admit<'g>(
         Acquired::Queued(queued) => {
             queued.over(async |position| upload.gone_or(|| position.half_closed()).await).await
         }
-        Acquired::Rejected(error) => Err(error),
+        Acquired::Rejected(error, _) => Err(error),
     }
 }
 

@@ -2,12 +2,13 @@
 //!
 //! `send.rs` writes responses, `body.rs` drops bodies that no handler wants, `call.rs` lets a handler wait for an
 //! application or an upstream, `arrival.rs` for the body before that; `responding.rs` counts responses that it sends piece by
-//! piece.
+//! piece, `retain.rs` keeps requests that were slow or failed.
 
 mod arrival;
 mod body;
 mod call;
 mod responding;
+mod retain;
 mod send;
 
 use std::future::poll_fn;
@@ -29,6 +30,7 @@ use onehop_message::response::Response;
 use crate::request::admission::{Acquired, Permits};
 use crate::request::core::{Core, View};
 use crate::request::disk::DiskRead;
+use crate::request::timing::Timing;
 use crate::request::{Routing, Served, Wait, find_site};
 
 /// What serves requests: a connection of HTTP/1, or one stream of HTTP/2.
@@ -111,8 +113,16 @@ impl Exchange {
         };
         let mut routing = Routing::new(snapshot, site, head, self.origin.clone(), started);
         let Some(wait) = routing.begin(response) else { return Begun::Served(routing.served()) };
+        let id = self.core.connection.next_request_id();
+        let timing = routing.context.timing.get_or_insert_with(|| Timing::new(id, started));
+        if let Wait::Backend(backend) = &wait {
+            timing.backend.set(Some(*backend));
+        }
         match Permits::acquire(routing.limiters(Some(&wait)), self.core.number, started) {
-            Acquired::Rejected(error) => Begun::Served(routing.reject(error, response)),
+            Acquired::Rejected(error, limit) => {
+                note(&routing, |timing| timing.met_limit(limit));
+                Begun::Served(routing.reject(error, response))
+            }
             acquired => {
                 let busy = Busy { input, output, head, response };
                 Begun::Waits(match wait {
@@ -139,11 +149,15 @@ impl Exchange {
     ) -> io::Result<Option<After>> {
         let Busy { input, output, head, response } = busy;
         let admitted = loop {
+            note(&routing, |timing| timing.met_limit(acquired.limit()));
             let permits = match self.admit(acquired, input, output).await? {
                 Ok(permits) => permits,
                 Err(error) => break Err(error),
             };
-            let wait = routing.resume(read.perform(response).await, response);
+            note(&routing, |timing| timing.handed_over(None));
+            let read_result = read.perform(response).await;
+            note(&routing, Timing::disk_read);
+            let wait = routing.resume(read_result, response);
             // Behind what was read there may be more limiters.
             acquired = permits.extend(routing.limiters(wait.as_ref()));
             match wait {
@@ -155,6 +169,7 @@ impl Exchange {
                 None => break self.admit(acquired, input, output).await?,
             }
         };
+        note(&routing, |timing| timing.answered(Instant::now()));
         let (_permits, served) = match admitted {
             Ok(mut permits) => {
                 permits.answered(response.status, false);
@@ -186,5 +201,12 @@ impl Exchange {
             Poll::Pending => Poll::Pending,
         })
         .await
+    }
+}
+
+/// Notes where the time of a request went.
+fn note(routing: &Routing<'_>, what: impl FnOnce(&Timing)) {
+    if let Some(timing) = &routing.context.timing {
+        what(timing);
     }
 }

@@ -18,17 +18,25 @@ pub(super) struct Responding<'g> {
     /// When the request's head was complete.
     received: Instant,
     delivery: Cell<Delivery>,
+    /// When the head of the response was ready.
+    started: Cell<Option<Instant>>,
 }
 
 impl<'g> Responding<'g> {
     /// A request without permits, whose response counts for this handler.
     pub(super) fn new(counters: &'g SiteCounters, handler: Handler, received: Instant) -> Self {
-        Self { permits: SharedPermits::none(), counters, handler, received, delivery: Cell::default() }
+        let (delivery, started) = (Cell::default(), Cell::default());
+        Self { permits: SharedPermits::none(), counters, handler, received, delivery, started }
     }
 
     /// How the response is delivered, as far as that is known.
     pub(super) fn delivery(&self) -> Delivery {
         self.delivery.get()
+    }
+
+    /// When the head of the response was ready, if it was sent before its body was complete.
+    pub(super) fn started(&self) -> Option<Instant> {
+        self.started.get()
     }
 }
 
@@ -47,7 +55,9 @@ impl Permits for Responding<'_> {
 
     fn response_started(&self, status: u16, extent: Extent) {
         self.permits.response_started(status, extent);
-        let first_byte = self.received.elapsed();
+        let now = Instant::now();
+        let first_byte = now.saturating_duration_since(self.received);
+        self.started.set(Some(now));
         self.delivery.set(match extent {
             Extent::Known => Delivery::Pieces { first_byte, has_length: true },
             Extent::Unknown => Delivery::Pieces { first_byte, has_length: false },

@@ -14,6 +14,7 @@ use onehop_metrics::Handler;
 use onehop_metrics::access_log::Entry;
 use onehop_metrics::site::Delivery;
 
+use super::retain::Outcome;
 use super::{After, Exchange};
 use crate::request::Served;
 use crate::request::core::View;
@@ -75,14 +76,18 @@ impl Exchange {
         if let Some(error) = served.error {
             self.core.counters.refused(error);
         }
+        if self.is_retained(response.status, &served, took) {
+            self.retain(&Outcome { head, response, view, served: &served, sent, took, aborted });
+        }
         let logs = site.map_or_else(|| view.snapshot.logs_at(self.origin.listener), |site| &*site.logs);
         if !logs.is_empty() && (!is_shed || self.core.rejection_lines.takes()) {
             let (head, origin) = (Some(head), &self.origin);
             let upstream = served.upstream.as_ref().map(|member| &*member.name);
             let (reason, error) = (served.reason.as_deref(), served.error);
             let error_id = served.error_id.map(|id| id.letters());
+            let id = served.timing.as_ref().map(|timing| timing.id);
             let entry =
-                Entry { head, origin, response, sent, took, upstream, reason, error, error_id, aborted };
+                Entry { id, head, origin, response, sent, took, upstream, reason, error, error_id, aborted };
             self.core.logs.add(logs, &entry);
         }
     }
@@ -185,6 +190,7 @@ impl Exchange {
         let view = self.core.view();
         let origin = &self.origin;
         let entry = Entry {
+            id: None,
             head: None,
             origin,
             response,

@@ -37,7 +37,7 @@ pub(super) async fn send(
     let mut forwarding = Forwarding::new(call, context, member, Instant::now());
     let may_be_sent_twice = call.opening.is_complete && is_idempotent(context.request.head.method());
     let reuse = if may_be_sent_twice { Reuse::Any } else { Reuse::Alive };
-    let mut connection = connect(call, member, reuse, request_body).await?;
+    let mut connection = connect(call, context, member, reuse, request_body).await?;
     let mut is_second = false;
     loop {
         let mut exchange = Exchange {
@@ -81,8 +81,11 @@ pub(super) async fn send(
         }
         is_second = true;
         member.count_retry();
+        if let Some(timing) = &context.timing {
+            timing.attempt_failed();
+        }
         response.clear();
-        let reconnected = connect(call, member, Reuse::Never, request_body).await;
+        let reconnected = connect(call, context, member, Reuse::Never, request_body).await;
         connection = reconnected.map_err(|failed| match failed {
             // It may have been begun all the same.
             Failed::Unsent(fault) if is_stale => Failed::Begun(fault),
@@ -93,6 +96,7 @@ pub(super) async fn send(
 
 async fn connect(
     call: &Call<'_>,
+    context: &RequestContext<'_>,
     member: &Member,
     reuse: Reuse,
     request_body: &mut RequestBody<'_, '_>,
@@ -103,6 +107,9 @@ async fn connect(
         got = call.pools.get_for(&member.peer, reuse, &client) => got,
         () = request_body.gone_or(|| client.half_closed(&member.peer)) => return Err(Failed::Final(HttpError::ClientGone)),
     };
+    if let Some(timing) = &context.timing {
+        timing.handed_over(Some(client.waited()));
+    }
     got.map_err(|none| {
         let (fault, reason) = match none {
             // That says nothing about the upstream.

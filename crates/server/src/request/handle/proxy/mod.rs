@@ -122,7 +122,14 @@ pub(crate) async fn call(
     response: &mut Response,
 ) -> Result<Ended, HttpError> {
     let trust = Trust::of(&proxy.settings.trusted_proxies, &context.request.origin);
+    if let Some(timing) = &context.timing {
+        timing.admitted();
+    }
+    let waits_for_body = !request_body.has_arrived();
     let opening = Opening::take(request_body, writer, proxy.settings.request_buffer_bytes).await?;
+    if let Some(timing) = context.timing.as_ref().filter(|_| waits_for_body) {
+        timing.body_arrived();
+    }
     let call = Call { proxy, pools, is_loaded, trust, opening, reason: RefCell::default() };
     let mut attempts = Attempts::new(&proxy.settings.balance);
     loop {
@@ -154,5 +161,8 @@ pub(crate) async fn call(
             member.count_retry();
         }
         attempts.pause(request_body).await?;
+        if let Some(timing) = &context.timing {
+            timing.attempt_failed();
+        }
     }
 }
