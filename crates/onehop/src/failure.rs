@@ -51,6 +51,12 @@ impl Failure {
         Self { log, ..self }
     }
 
+    /// Its first line.
+    pub(crate) fn first_line(&self) -> String {
+        let (Text::Sentence(text) | Text::Rendered(text)) = &self.text;
+        text.lines().next().unwrap_or_default().to_owned()
+    }
+
     /// Writes it to standard error and gives the exit code.
     pub(crate) fn show(&self) -> ExitCode {
         let text = match (&self.text, self.log) {

@@ -28,6 +28,8 @@ fn every_help_teaches_with_an_example() {
         "stop",
         "status",
         "workers",
+        "top",
+        "why",
         "bench",
         "bench compare",
         "bench max",

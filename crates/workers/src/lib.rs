@@ -12,6 +12,7 @@
 //! | [`affinity`] | which requests should go to the same worker |
 //! | [`connection`] | one core's connection to one worker: frames to exchanges and back |
 //! | [`stream`] | one exchange: frames that came, credit to send |
+//! | `stalls` | when the event loop of a worker stood still |
 //! | [`call`] | what one request brings: its slot, its affinity, what has arrived of its body |
 //! | [`exchange`] | one request over frames: the body follows the head, the response comes back, or a tunnel |
 //! | [`program`] | the same with a program that speaks HTTP |

@@ -72,6 +72,7 @@ pub(crate) enum Command {
     Stop(Stop),
     Status(Status),
     Workers(Workers),
+    Top(Top),
     Why(Why),
     Certs(Certs),
     Trust(Trust),
@@ -346,6 +347,24 @@ pub(crate) struct Workers {
     pub(crate) json: bool,
 }
 
+/// `onehop top`
+#[derive(Debug, Args)]
+#[command(
+    about = "Show live what a running onehop is doing",
+    long_about = "Show live what a running onehop is doing.\n\n\
+        Each second: requests and errors of each site, CPU, memory and event-loop lag of each worker, what limits let in and \
+        refuse. Percentiles are those since the start. Keys: q or Escape quits, up and down scroll, left and right choose \
+        what sites are sorted by.",
+    after_help = "Examples:\n  \
+        onehop top                        the onehop of this folder, else the only one that runs\n  \
+        onehop top --config /etc/onehop/Onehopfile\n\n\
+        Exit codes: 0 left, 1 not running or no terminal, 2 wrong usage."
+)]
+pub(crate) struct Top {
+    #[command(flatten)]
+    pub(crate) target: Target,
+}
+
 /// `onehop why`
 #[derive(Debug, Args)]
 #[command(
@@ -354,7 +373,7 @@ pub(crate) struct Workers {
         A running onehop keeps the slowest requests of each minute, for a quarter of an hour, and the last ones that failed or \
         were rejected. Without ID they are listed, the newest first. With one, its time is shown by what it was spent on: \
         the queue, the connection, the application, its blocked event loop, a slow client.\n\n\
-        ID is the one of that list, `request_id` in the access log, `request.id` in a handler, the trace id of `traceparent`, \
+        ID is the one of that list, `request_id` in the access log, `ctx.requestId` in a handler, the trace id of `traceparent`, \
         what `{http.request.uuid}` or `{err.id}` was, or the client's own X-Request-Id.",
     after_help = "Examples:\n  \
         onehop why                               what was slow or failed\n  \

@@ -21,6 +21,7 @@ mod serving;
 pub(crate) mod side_by_side;
 pub(crate) mod standard_output;
 pub(crate) mod status;
+pub(crate) mod top;
 pub(crate) mod trust;
 pub(crate) mod validate;
 pub(crate) mod why;

@@ -41,7 +41,7 @@ pub(crate) fn why(arguments: &Why) -> Result<(), Failure> {
         Some(id) => {
             let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.~".contains(c);
             if id.is_empty() || !id.chars().all(is_plain) {
-                return Err(Failure::usage(format!(
+                return Err(Failure::wrong(format!(
                     "{id:?} is no id of a request\n  `onehop why` lists the requests that are kept"
                 )));
             }
