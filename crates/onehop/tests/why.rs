@@ -41,9 +41,7 @@ http://127.0.0.1:0 {
 		name narrow
 		concurrency 1
 	}
-	limit /limited/* {
-		max 1
-	}
+	limit /limited/* in_flight 1 queue 10 wait 30s
 	app /limited/* ./app.mjs {
 		name limited
 	}
@@ -124,7 +122,10 @@ fn a_blocked_event_loop_is_named_for_the_request_that_blocks_it_and_for_the_one_
         assert!(part(&request, "lag_ms") >= 40.0, "{request}");
         assert_eq!(request["app"], "api");
         assert!(request["worker"]["pid"].as_u64().is_some_and(|pid| pid > 1), "{request}");
-        assert!(request["why"].as_str().is_some_and(|why| why.contains("event loop of worker 0")), "{request}");
+        assert!(
+            request["why"].as_str().is_some_and(|why| why.contains("event loop of worker 0")),
+            "{request}"
+        );
     }
     let request = server.retained("/api/block", |request| part(request, "lag_ms") > 0.0);
     assert_eq!(longest(&request), "lag_ms");
@@ -153,7 +154,7 @@ fn a_wait_in_a_queue_is_named_with_whose_queue_it_is() {
     let server = Server::start();
     for (app, owner) in [("narrow", "in the queue of app narrow"), ("limited", "in the queue of limit ")] {
         let (mut first, mut second) = (server.onehop.connect(), server.onehop.connect());
-        first.send(format!("GET /{app}/wait?ms=2000 HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+        first.send(format!("GET /{app}/wait?ms=1500 HTTP/1.1\r\nHost: localhost\r\n\r\n"));
         server.wait_until_busy(app);
         second.get(&format!("/{app}/queued"));
         first.read();
@@ -180,7 +181,10 @@ fn a_client_that_takes_nothing_is_named() {
         let request = server.retained(path, |_| true);
         assert!(part(&request, "write_ms") >= 100.0, "{request}");
         assert_eq!(longest(&request), "write_ms");
-        assert!(request["why"].as_str().is_some_and(|why| why.contains("for the client to take")), "{request}");
+        assert!(
+            request["why"].as_str().is_some_and(|why| why.contains("for the client to take")),
+            "{request}"
+        );
     }
 }
 

@@ -235,7 +235,9 @@ fn note_stall(worker: &Worker, blocked: Blocked) {
 /// The message of a worker that is ready.
 fn when_ready(message: Result<Message, Broken>) -> Result<Message, Cause> {
     match message {
-        Ok(message @ (Message::Pong(_) | Message::Blocked(_) | Message::Drain | Message::Loaded)) => Ok(message),
+        Ok(message @ (Message::Pong(_) | Message::Blocked(_) | Message::Drain | Message::Loaded)) => {
+            Ok(message)
+        }
         Ok(Message::End) => Err(Cause::Exited),
         Ok(Message::Ready(..) | Message::Failed(_)) => {
             Err(Cause::Broken("it was ready a second time".into()))

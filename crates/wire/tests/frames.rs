@@ -10,8 +10,8 @@ use onehop_wire::limits::{
 };
 use onehop_wire::{
     Blocked, Broken, ConnectionKind, Facts, FieldName, FilePart, FileParts, Frame, HeadBlock, HeadWriter,
-    Hello, Interned, NAMES, Payload, Pong, Ready, RequestParts, ResetCode, ResponseParts, Sender, Transport, decode,
-    encode,
+    Hello, Interned, NAMES, Payload, Pong, Ready, RequestParts, ResetCode, ResponseParts, Sender, Transport,
+    decode, encode,
 };
 use proptest::collection::vec;
 use proptest::option;

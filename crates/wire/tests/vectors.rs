@@ -112,10 +112,9 @@ fn meaning(frame: &Frame<'_>) -> (Value, Vec<u8>) {
         Payload::Failed(text) => ("FAILED", json!({"text": utf_8(text)})),
         Payload::Ping(token) => ("PING", json!({"token": digits(token)})),
         Payload::Pong(pong) => ("PONG", pong_meaning(&pong)),
-        Payload::Blocked(blocked) => (
-            "BLOCKED",
-            json!({"duration_us": blocked.duration_us, "ended_us_ago": blocked.ended_us_ago}),
-        ),
+        Payload::Blocked(blocked) => {
+            ("BLOCKED", json!({"duration_us": blocked.duration_us, "ended_us_ago": blocked.ended_us_ago}))
+        }
         Payload::Loaded(paths) => ("LOADED", json!({"text": utf_8(paths)})),
         Payload::Drain => ("DRAIN", json!({})),
         Payload::Retire => ("RETIRE", json!({})),

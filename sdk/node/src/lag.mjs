@@ -5,6 +5,8 @@
 
 /** A stall is seen as up to this much shorter than it was, but for one that a handler makes before its first await. */
 const TICK_MILLISECONDS = 5;
+/** PONG has by how much a timer of so long was late: limits are made for that. */
+const PONG_MILLISECONDS = 20;
 /** Ticks without a request after which the timer stops: 100 ms. */
 const IDLE_TICKS_MAX = 20;
 /** The same while requests are in flight, which may stall the loop when they continue: 1 s. */
@@ -20,6 +22,8 @@ export class Lag {
   #reported = 0;
   #longest = 0;
   #due = 0;
+  /** The same of the timer of which PONG tells. */
+  #pongDue = 0;
   #seen = 0;
   #idleTicks = 0;
   #timer = null;
@@ -30,7 +34,9 @@ export class Lag {
     this.watching = true;
     this.#runtime = runtime;
     this.#idleTicks = 0;
-    this.#due = performance.now() + TICK_MILLISECONDS;
+    const now = performance.now();
+    this.#due = now + TICK_MILLISECONDS;
+    this.#pongDue = now + PONG_MILLISECONDS;
     if (this.#timer === null) {
       this.#timer = setTimeout(() => this.#tick(), TICK_MILLISECONDS);
       this.#timer.unref();
@@ -77,11 +83,12 @@ export class Lag {
       return;
     }
     this.#due = now + TICK_MILLISECONDS;
+    if (now >= this.#pongDue) this.#pongDue = now + PONG_MILLISECONDS;
     this.#timer.refresh();
   }
 
   #note(now) {
-    this.waited(now - this.#due);
+    this.waited(now - Math.max(this.#due, this.#pongDue));
     this.stalled(this.#due, now);
   }
 }

@@ -111,7 +111,8 @@ fn parts(request: &Value) -> String {
     let parts = request.get("parts").unwrap_or(&none);
     let time = |field: &str| parts.get(field).and_then(Value::as_f64).unwrap_or_default();
     let total = request.get("total_ms").and_then(Value::as_f64).unwrap_or_default().max(f64::MIN_POSITIVE);
-    let rows = PARTS.iter().filter(|(field, _)| time(field) >= 0.001).map(|(field, name)| {
+    // Parts of no length are left out.
+    let rows = PARTS.iter().filter(|(field, _)| time(field) > total / 1_000.0).map(|(field, name)| {
         let length = (time(field) / total * BAR_WIDTH).round().clamp(1.0, BAR_WIDTH);
         vec![(*name).to_owned(), latency(time(field)), "#".repeat(length as usize)]
     });

@@ -66,7 +66,9 @@ pub(super) fn page(before: Option<&Look>, now: &Look, sort: Sort) -> String {
         counted(number(status, "threads"), "thread"),
         changes.cpu(number(status, "pid")),
         counted(number(status, "open_connections"), "connection"),
-        changes.rate(|status| number(status, "requests")).map_or_else(String::new, |rate| format!("{rate:.0} requests/s")),
+        changes
+            .rate(|status| number(status, "requests"))
+            .map_or_else(String::new, |rate| format!("{rate:.0} requests/s")),
     );
     page.push_str(&sites(&changes, sort));
     page.push_str(&workers(&changes));
@@ -247,7 +249,8 @@ pub(super) mod tests {
 
     pub(in crate::commands::top) fn looks() -> (Look, Look) {
         let at = Instant::now();
-        let before = Look { at, status: status(1_000, 1, 0), cpu: BTreeMap::from([(4711, 10.0), (4712, 5.0)]) };
+        let before =
+            Look { at, status: status(1_000, 1, 0), cpu: BTreeMap::from([(4711, 10.0), (4712, 5.0)]) };
         let now = Look {
             at: at + Duration::from_secs(2),
             status: status(3_000, 5, 8),

@@ -22,8 +22,8 @@ use onehop_certificates::issuer::RevocationReason;
 use tokio::sync::{Semaphore, watch};
 
 use super::{CertificatesStatus, ReloadSummary, Restart, RevokedCertificate, Status};
-use crate::request::retained::RetainedRequest;
 use crate::limits::{ADMIN_ACCEPT_PAUSE, ADMIN_CONNECTIONS_MAX, CONTROL_CONNECTIONS_MAX};
+use crate::request::retained::RetainedRequest;
 use ask::Door;
 
 pub use socket::{bind_control_socket, remove_dead_control_sockets};

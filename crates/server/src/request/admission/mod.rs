@@ -441,9 +441,7 @@ impl<'g> Acquired<'g> {
     pub(crate) fn limit(&self) -> Option<&'g Arc<Limit>> {
         match self {
             Self::Admitted(_) => None,
-            Self::Queued(queued) => {
-                Some(queued.permits.limiters.limiter(queued.number)?.limit())
-            }
+            Self::Queued(queued) => Some(queued.permits.limiters.limiter(queued.number)?.limit()),
             Self::Rejected(_, limit) => *limit,
         }
     }

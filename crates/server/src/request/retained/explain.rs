@@ -2,6 +2,9 @@
 
 use super::request::RetainedRequest;
 
+/// What takes less is not explained, in milliseconds.
+const NOTHING_MS: f64 = 1.0;
+
 /// Parts below this share of the time are not named in the sentence.
 const SHARE_NAMED: f64 = 0.05;
 
@@ -22,7 +25,7 @@ pub(super) fn sentence(request: &RetainedRequest) -> String {
     let mut parts: Vec<_> = phrases(request).into_iter().filter(|(ms, _)| *ms > 0.0).collect();
     let named = |(ms, _): &(f64, String)| *ms >= request.total_ms * SHARE_NAMED;
     parts.retain(named);
-    if !parts.is_empty() {
+    if !parts.is_empty() && request.total_ms >= NOTHING_MS {
         let parts: Vec<_> = parts.into_iter().map(|(ms, text)| format!("{} {text}", shown(ms))).collect();
         out.push_str(&format!(": {}", parts.join(", ")));
     }
@@ -39,10 +42,10 @@ pub(super) fn sentence(request: &RetainedRequest) -> String {
 fn phrases(request: &RetainedRequest) -> [(f64, String); 8] {
     let parts = &request.parts;
     let responder = responder(request);
-    let worker = request.worker.as_ref().map_or_else(
-        || "the worker".to_owned(),
-        |worker| format!("worker {}", worker.index),
-    );
+    let worker = request
+        .worker
+        .as_ref()
+        .map_or_else(|| "the worker".to_owned(), |worker| format!("worker {}", worker.index));
     [
         (parts.upload_ms, "for the client to send its body".to_owned()),
         (parts.queue_ms, format!("in the queue of {}", queue_owner(request))),
@@ -128,7 +131,13 @@ mod tests {
 
     #[test]
     fn the_sentence_names_each_part_that_matters_in_the_order_of_time() {
-        let parts = Parts { queue_ms: 300.0, first_byte_ms: 455.25, lag_ms: 51.5, write_ms: 13.25, ..Parts::default() };
+        let parts = Parts {
+            queue_ms: 300.0,
+            first_byte_ms: 455.25,
+            lag_ms: 51.5,
+            write_ms: 13.25,
+            ..Parts::default()
+        };
         let request = RetainedRequest { total_ms: 820.0, parts, ..of_app() };
         assert_eq!(
             sentence(&request),

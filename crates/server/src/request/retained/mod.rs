@@ -98,9 +98,8 @@ impl Retained {
         if kept.minutes.back().is_some_and(is_over) {
             self.slow_after.store(nanos(SLOW_FLOOR), Ordering::Relaxed);
         }
-        let is_old = |minute: &Minute| {
-            now.saturating_duration_since(minute.started) >= MINUTE * SLOW_MINUTES as u32
-        };
+        let is_old =
+            |minute: &Minute| now.saturating_duration_since(minute.started) >= MINUTE * SLOW_MINUTES as u32;
         if kept.minutes.front().is_some_and(is_old) {
             kept.minutes.pop_front();
         }
@@ -173,7 +172,10 @@ mod tests {
         assert_eq!(slowest(&retained), (60..70).map(f64::from).collect::<Vec<_>>());
         assert!(!retained.is_slow(Duration::from_millis(59)));
         retained.tick(start + MINUTE);
-        assert!(retained.is_slow(Duration::from_millis(11)), "the next minute has slowest requests of its own");
+        assert!(
+            retained.is_slow(Duration::from_millis(11)),
+            "the next minute has slowest requests of its own"
+        );
         retained.add_slow(start + MINUTE, request(11.0));
         assert_eq!(slowest(&retained).len(), SLOW_PER_MINUTE + 1);
         retained.tick(start + MINUTE * SLOW_MINUTES as u32);

@@ -129,8 +129,7 @@ impl std::fmt::Debug for Stalling {
 impl RetainedRequest {
     /// Looks up the stalls of the worker, once it has had so long to report them, and explains the request.
     pub(super) fn settle(&mut self, now: Instant, reported_within: Duration) {
-        let has_come =
-            |stalling: &Stalling| now.saturating_duration_since(stalling.until) >= reported_within;
+        let has_come = |stalling: &Stalling| now.saturating_duration_since(stalling.until) >= reported_within;
         if self.stalling.as_ref().is_some_and(has_come)
             && let Some(Stalling { worker, from, until }) = self.stalling.take()
         {

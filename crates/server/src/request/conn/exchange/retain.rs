@@ -12,9 +12,7 @@ use onehop_workers::Worker;
 use super::Exchange;
 use crate::request::Served;
 use crate::request::core::View;
-use crate::request::retained::{
-    LimitMet, Parts, RetainedRequest, Stalling, WorkerSeen, milliseconds, text,
-};
+use crate::request::retained::{LimitMet, Parts, RetainedRequest, Stalling, WorkerSeen, milliseconds, text};
 use crate::request::route::Backend;
 use crate::request::timing::Timing;
 
@@ -74,7 +72,8 @@ impl Exchange {
             id: format!("{id:016x}"),
             at: unix.as_secs(),
             kind,
-            site: site.map_or_else(|| onehop_metrics::counters::OTHER.to_owned(), |site| site.label.to_string()),
+            site: site
+                .map_or_else(|| onehop_metrics::counters::OTHER.to_owned(), |site| site.label.to_string()),
             method: text(head.method_bytes()),
             path: text(head.path()),
             protocol: head.version().name(),
@@ -131,6 +130,11 @@ fn parts(timing: Option<&Timing>, total: Duration) -> Parts {
     let known = [&timing.upload, &timing.queue, &timing.connect, &timing.failed_attempts, &timing.first_byte];
     let known: Duration = known.iter().map(|part| part.get()).sum();
     let rest = total.saturating_sub(known);
+    if timing.answered.get().is_none() {
+        // It was not let in.
+        let queue_ms = milliseconds(timing.queue.get() + rest);
+        return Parts { queue_ms, upload_ms: milliseconds(timing.upload.get()), ..Parts::default() };
+    }
     let write = if timing.is_streamed.get() { timing.write.get().min(rest) } else { rest };
     Parts {
         upload_ms: milliseconds(timing.upload.get()),
