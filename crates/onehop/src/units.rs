@@ -36,6 +36,7 @@ pub(crate) fn duration(time: Duration) -> String {
 /// A latency in milliseconds with three digits, as the middles of a histogram's buckets have: `42.5 µs`, `1.05 ms`, `105 ms`.
 pub(crate) fn latency(milliseconds: f64) -> String {
     let (value, unit) = match milliseconds {
+        ..=0.0 => return "0 ms".to_owned(),
         ..1.0 => (milliseconds * 1_000.0, "\u{b5}s"),
         ..1_000.0 => (milliseconds, "ms"),
         _ => (milliseconds / 1_000.0, "s"),
@@ -84,6 +85,7 @@ mod tests {
             assert_eq!(duration(Duration::from_millis(ms)), expected);
         }
         for (ms, expected) in [
+            (0.0, "0 ms"),
             (0.0105, "10.5 \u{b5}s"),
             (1.05, "1.05 ms"),
             (105.0, "105 ms"),

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use onehop_testkit::upstream::Upstream;
 use onehop_testkit::{Client, Folder, Onehop, Program, wait_for};
 use serde_json::Value;
 
@@ -130,7 +131,7 @@ fn a_blocked_event_loop_is_named_for_the_request_that_blocks_it_and_for_the_one_
     let request = server.retained("/api/block", |request| part(request, "lag_ms") > 0.0);
     assert_eq!(longest(&request), "lag_ms");
     // The one that waits does nothing slow itself.
-    client.send("GET /api/block?ms=2000 HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    client.send("GET /api/block?ms=2000 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
     server.wait_until_busy("api");
     server.onehop.connect().get("/api/victim");
     client.read();
@@ -154,7 +155,7 @@ fn a_wait_in_a_queue_is_named_with_whose_queue_it_is() {
     let server = Server::start();
     for (app, owner) in [("narrow", "in the queue of app narrow"), ("limited", "in the queue of limit ")] {
         let (mut first, mut second) = (server.onehop.connect(), server.onehop.connect());
-        first.send(format!("GET /{app}/wait?ms=1500 HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+        first.send(format!("GET /{app}/wait?ms=1500 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"));
         server.wait_until_busy(app);
         second.get(&format!("/{app}/queued"));
         first.read();
@@ -174,7 +175,7 @@ fn a_client_that_takes_nothing_is_named() {
     let server = Server::start();
     for path in ["/large.bin", "/api/large"] {
         let mut client = Client::connect(&server.onehop.address);
-        client.send(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"));
+        client.send(format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"));
         // This is the cause that is injected.
         std::thread::sleep(CLIENT_PAUSE);
         assert!(client.read_to_end().len() >= LARGE_BYTES);
@@ -196,13 +197,13 @@ fn a_failed_request_is_kept_with_its_cause_and_found_by_each_of_its_names() {
     let response = server.onehop.connect().ask("GET", "/api/fail?secret=1", &fields);
     assert_eq!(response.status, 500);
     let request = server.retained("/api/fail", |_| true);
-    assert_eq!((&request["kind"], &request["cause"]), (&"failed".into(), &"handler_failed".into()));
+    assert_eq!((&request["kind"], &request["status"]), (&Value::from("failed"), &Value::from(500)));
     let id = request["id"].as_str().expect("an id");
     let uuid = request["uuid"].as_str().expect("a uuid");
     assert_eq!(response.field("X-Request-Id"), Some(uuid));
     for name in [id, TRACE, uuid, "from-a-client"] {
         let page = server.onehop(&["why", name]);
-        assert!(page.contains("500 handler failed after"), "{page}");
+        assert!(page.contains("500 from app api after"), "{page}");
         assert!(page.contains(id) && !page.contains("secret"), "{page}");
     }
     let list = server.onehop(&["why"]);
@@ -223,4 +224,33 @@ fn a_trace_context_reaches_the_application_as_it_came() {
     }
     let body: Value = serde_json::from_slice(&client.get("/api/").body).expect("JSON");
     assert_eq!(body["trace"], Value::Null, "none is invented");
+}
+
+#[test]
+fn of_a_proxied_request_the_upstream_and_the_attempts_are_named() {
+    let upstream = Upstream::answering(|_| {
+        // This is the cause that is injected.
+        std::thread::sleep(Duration::from_millis(300));
+        b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi".to_vec()
+    });
+    let (nobody, address) = (Upstream::nobody(), upstream.address());
+    let folder = Folder::new();
+    let site = format!(
+        "{{\n\tadmin off\n}}\nhttp://127.0.0.1:0 {{\n\tbind 127.0.0.1\n\treverse_proxy /dead {nobody}\n\
+         \treverse_proxy {nobody} {address} {{\n\t\tlb_policy first\n\t\tlb_retries 1\n\t}}\n}}\n"
+    );
+    folder.write("Onehopfile", site);
+    let onehop = Onehop::start_in(folder.path());
+    let server = Server { folder, onehop };
+    let mut client = server.onehop.connect();
+    assert_eq!(client.ask("GET", "/slow", "traceparent: malformed\r\n").status, 200);
+    let request = server.retained("/slow", |_| true);
+    assert_eq!((&request["retries"], &request["upstream"]), (&Value::from(1), &Value::from(address)));
+    assert!(part(&request, "first_byte_ms") >= 290.0, "{request}");
+    assert_eq!(longest(&request), "first_byte_ms");
+    assert!(upstream.seen()[0].head.contains("traceparent: malformed"), "it is passed on as it came");
+    assert_eq!(client.get("/dead").status, 502);
+    let request = server.retained("/dead", |_| true);
+    assert_eq!((&request["kind"], &request["cause"]), (&"failed".into(), &"upstream_unreachable".into()));
+    assert!(request["why"].as_str().is_some_and(|why| why.contains("refused")), "{request}");
 }
