@@ -141,6 +141,7 @@ fn context(request: &Value) -> String {
     if let Some(limit) = request.get("limit").filter(|limit| !limit.is_null()) {
         let decision = match text(limit, "decision") {
             "admitted" => "admitted after it had waited",
+            "waited" => "it waited, and ended before it was admitted",
             decision => decision,
         };
         line("limit", format!("{}: {decision}", text(limit, "limit")));

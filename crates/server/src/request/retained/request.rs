@@ -108,7 +108,7 @@ pub struct WorkerSeen {
 pub struct LimitMet {
     /// Its label.
     pub limit: String,
-    /// `admitted` after it had waited, or `rejected`.
+    /// `admitted` after it had waited, `rejected`, or `waited` where it ended before either.
     pub decision: &'static str,
 }
 

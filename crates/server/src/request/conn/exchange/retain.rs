@@ -117,8 +117,12 @@ fn seen(worker: &Worker, now: Instant) -> WorkerSeen {
 
 fn limit_met(timing: &Timing, error: Option<HttpError>) -> Option<LimitMet> {
     let limit = timing.limit.borrow();
-    let rejected = matches!(error, Some(HttpError::Shed { .. }));
-    let decision = if rejected { "rejected" } else { "admitted" };
+    let decision = match error {
+        Some(HttpError::Shed { .. }) => "rejected",
+        _ if timing.handed_over.get().is_some() => "admitted",
+        // Its client left, for example.
+        _ => "waited",
+    };
     limit.as_ref().map(|limit| LimitMet { limit: limit.label.clone(), decision })
 }
 
