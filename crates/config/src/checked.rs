@@ -14,12 +14,17 @@ pub use app::{
     App, AppAddress, AppData, AppEnvironment, AppProtocol, AppResources, AppRun, Recycle, Sticky, WorkerCount,
 };
 use limit::{Limit, Priority, RateLimit};
+pub use log::{
+    AccessLog, FieldAction, FieldRule, LogAppend, LogField, LogFilter, LogFormat, LogOutput, LogRoll,
+    LogSampling, LogTemplate, LogTemplatePart, LogTime, UnknownField, ValueAction, ValueRule,
+};
 pub use network::Network;
 pub use proxy_protocol::{HeaderPolicy, ProxyProtocol};
 use tls::{AutoHttps, GlobalTls, SiteTls, TlsValue};
 
 mod app;
 pub mod limit;
+mod log;
 mod network;
 pub mod proxy;
 mod proxy_protocol;
@@ -298,6 +303,12 @@ pub enum Step {
     Priority(Priority),
     /// One zone of a `rate_limit`: refuses requests above the rate.
     RateLimit(Arc<RateLimit>),
+    /// `log_skip`: the request is not logged.
+    LogSkip,
+    /// `log_append`: a field for the request's line.
+    LogAppend(LogAppend),
+    /// `log_name`: only the site's logs of these names have the request.
+    LogName(Vec<String>),
     /// `respond`
     Respond {
         /// Status; `None` where it is not written: 200, within `handle_errors` that of the error.
@@ -448,57 +459,6 @@ pub struct Spa {
     pub follow_outside: bool,
     /// Builds before the latest one whose hashed assets are still served.
     pub keep_releases: usize,
-}
-
-/// One access log.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AccessLog {
-    /// Where its lines go.
-    pub output: LogOutput,
-    /// What its lines look like.
-    pub format: LogFormat,
-    /// When a file is rotated; `None` where it never is.
-    pub roll: Option<LogRoll>,
-    /// Only for these hosts; empty means all of the site.
-    pub hosts: Vec<String>,
-}
-
-/// What a line of an access log looks like.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum LogFormat {
-    /// A JSON object, shaped like Caddy's.
-    #[default]
-    Json,
-    /// Apache's Common Log Format.
-    Common,
-    /// The same with `Referer` and `User-Agent`.
-    Combined,
-}
-
-/// Rotation of a log file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LogRoll {
-    /// Bytes that a file may have.
-    pub size: u64,
-    /// Rotated files that are kept.
-    pub keep: usize,
-    /// How long they are kept.
-    pub keep_for: Duration,
-    /// They are compressed with gzip.
-    pub compress: bool,
-}
-
-/// Where log lines go.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum LogOutput {
-    /// Standard output.
-    Stdout,
-    /// Standard error.
-    Stderr,
-    /// Appended to this file, absolute.
-    File(PathBuf),
-    /// Nowhere.
-    Discard,
 }
 
 /// Text with placeholders, split at check time.

@@ -204,3 +204,18 @@ pub const CONNECTIONS_PER_ADDRESS_MAX: u64 = 65_535;
 
 /// `link`s of one `early_hints`. They go out before the response and compete with each other for the connection.
 pub const EARLY_HINTS_LINKS_MAX: usize = 32;
+
+/// Access logs of one site. A request notes in the bits of one word which of them have it.
+pub const LOGS_PER_SITE_MAX: usize = 63;
+
+/// Shortest and longest time in which `sampling` counts lines: the server's own clock is no finer than the first, and a longer
+/// one than the second would hide a day.
+pub const LOG_SAMPLING_MIN: Duration = Duration::from_millis(1);
+/// See [`LOG_SAMPLING_MIN`].
+pub const LOG_SAMPLING_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Rules of one `format filter`: each is compared with every field of every line.
+pub const LOG_RULES_MAX: usize = 256;
+
+/// Pieces of one `format transform`: each is looked up for every line.
+pub const LOG_TEMPLATE_PARTS_MAX: usize = 512;

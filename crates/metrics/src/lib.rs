@@ -12,7 +12,8 @@
 //! | [`handler`] | the handlers as labels |
 //! | [`stats`] | what other crates count (workers, upstreams, limits), as plain data that the caller fills in |
 //! | [`prometheus`] | both as the text of `/metrics` |
-//! | [`access_log`] | one JSON line for each request: what is in it, the batches, the writer thread, rotation |
+//! | [`access_log`] | one line for each request: what is in it, the batches, the writer thread, rotation |
+//! | [`recent`] | the last lines of requests, applications and events, in memory |
 //! | [`limits`] | every bound of these |
 //!
 //! Knows no socket, no route and no worker. `examples/counters.rs` counts on two threads and prints the text.
@@ -26,6 +27,7 @@ pub mod handler;
 pub mod histogram;
 pub mod limits;
 pub mod prometheus;
+pub mod recent;
 pub mod site;
 pub mod stats;
 

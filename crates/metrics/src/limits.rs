@@ -22,6 +22,16 @@ pub const STREAM_AFTER: Duration = Duration::from_secs(10);
 /// Bytes of log lines that a core gathers before it hands them to the writer.
 pub const LOG_BATCH_BYTES: usize = 32 * 1024;
 
+/// Lines for which a batch has room before its table of lines grows: a line of JSON has some 500 bytes.
+pub const LOG_BATCH_MARKS: usize = 64;
+
+/// Bytes of lines of requests, applications and events that stay in memory for `onehop logs`: the last minutes of a quiet
+/// server, and of a busy one what was just written.
+pub const RECENT_BYTES_MAX: usize = 1024 * 1024;
+
+/// Sites that lines in memory are told apart by; beyond it they are called `_other`. See [`SITES_COUNTED_MAX`].
+pub const RECENT_SITES_MAX: usize = 1_000;
+
 /// Batches that wait for a log's writer; beyond it lines are dropped and counted, so that a slow log never slows a
 /// request.
 pub const LOG_BATCHES_MAX: usize = 64;

@@ -29,6 +29,7 @@ use crate::checked::{Network, Part, Protocols, ProxyProtocol, Template};
 use crate::directives::{KnownApps, KnownLimits};
 use crate::problem::{Location, Problem, Problems};
 use crate::source::{FileKind, Source};
+use crate::syntax::Token;
 
 pub(crate) use address::{Address, Endpoint, host_pattern};
 pub(crate) use certificates::Certificates;
@@ -78,6 +79,10 @@ pub(crate) struct Context<'a> {
     pub(crate) data_directory: Option<PathBuf>,
     /// Settings of certificates in the global block.
     pub(crate) certificates: Certificates,
+    /// `log_credentials` of the global block.
+    pub(crate) log_credentials: bool,
+    /// The names that `log_name` of this site has called.
+    pub(crate) log_names: Vec<Token>,
     /// Groups of mutually exclusive routes so far.
     groups: u32,
     /// Whether the warning about what Caddy would serve was given.
@@ -106,6 +111,8 @@ impl<'a> Context<'a> {
             header_inside_tls: None,
             data_directory: None,
             certificates: Certificates::default(),
+            log_credentials: false,
+            log_names: Vec::new(),
             groups: 0,
             warned_of_caddy: false,
         }

@@ -33,7 +33,7 @@ pub(super) const OPTIONS: OptionTable<bool> = OptionTable {
             line("listener_wrappers", "{ proxy_protocol { … } tls }", |cx, _, line| {
                 listener_wrappers(cx, line)
             }),
-            not_yet("log_credentials"),
+            line("log_credentials", "", |cx, _, line| stands_alone(line).map(|()| cx.log_credentials = true)),
             not_yet("max_header_size"),
             not_yet("metrics"),
             not_yet("name"),

@@ -60,7 +60,7 @@ enum Read {
 }
 
 /// The directives that work.
-const DIRECTIVES: [(&str, Read); 22] = [
+const DIRECTIVES: [(&str, Read); 26] = [
     ("app", Read::Routes(app::app)),
     ("bind", Read::Site),
     ("early_hints", Read::Routes(early_hints::early_hints)),
@@ -72,6 +72,9 @@ const DIRECTIVES: [(&str, Read); 22] = [
     ("header", Read::Routes(header::header)),
     ("limit", Read::Routes(limit::limit)),
     ("log", Read::Site),
+    ("log_append", Read::Routes(log::log_append)),
+    ("log_name", Read::Routes(log::log_name)),
+    ("log_skip", Read::Routes(log::log_skip)),
     ("rate_limit", Read::Routes(rate_limit::rate_limit)),
     ("redir", Read::Routes(redir::redir)),
     ("respond", Read::Routes(respond::respond)),
@@ -79,6 +82,7 @@ const DIRECTIVES: [(&str, Read); 22] = [
     ("rewrite", Read::Routes(rewrite::rewrite)),
     ("root", Read::Routes(root::root)),
     ("route", Read::Routes(handle::route)),
+    ("skip_log", Read::Routes(log::log_skip)),
     ("spa", Read::Routes(spa::spa)),
     ("tls", Read::Site),
     ("try_files", Read::Routes(|cx, _, line| try_files::try_files(cx, line))),
@@ -147,7 +151,11 @@ pub(crate) fn outlines() -> Vec<Outline> {
         header::OPTIONS.outline(),
         log::OPTIONS.outline(),
         log::OUTPUT_FILE.outline(),
+        log::FORMAT_FILTER.outline(),
         log::FORMAT_JSON.outline(),
+        log::FORMAT_TRANSFORM.outline(),
+        log::IP_MASK.outline(),
+        log::SAMPLING.outline(),
         respond::OPTIONS.outline(),
         spa::OPTIONS.outline(),
         tls::OPTIONS.outline(),
@@ -187,7 +195,7 @@ pub(crate) fn site(
     limit::must_stand_once(cx, &block.lines);
     for line in block.lines.iter().filter(|line| !is_definition(line)) {
         let result = match line.name.text.as_str() {
-            "log" => log::log(cx, line).map(|log| settings.logs.push(log)),
+            "log" => log::log(cx, line, &mut settings.logs),
             "tls" => tls::tls(cx, line, &mut settings.tls),
             "bind" => bind::bind(cx, line).map(|binds| settings.binds.extend(binds)),
             "handle_errors" => {
@@ -204,6 +212,7 @@ pub(crate) fn site(
         });
         cx.keep(result);
     }
+    log::unknown_names(cx, &settings.logs);
     handle_errors::arrange(&mut settings.errors);
     arrange(cx, &block.place, placed, true)
 }

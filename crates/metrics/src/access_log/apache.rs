@@ -10,19 +10,18 @@ use onehop_message::calendar::Moment;
 
 use super::Entry;
 
-/// The line of a request.
-pub(super) fn line(entry: &Entry<'_>, is_combined: bool) -> String {
-    let mut out = String::with_capacity(256);
+/// Adds the line of a request.
+pub(super) fn line(entry: &Entry<'_>, is_combined: bool, at: SystemTime, out: &mut String) {
     match entry.origin.peer {
         Some(peer) => _ = write!(out, "{}", peer.ip().to_canonical()),
         None => out.push('-'),
     }
-    let _ = write!(out, " - - [{}] \"", Moment::of(SystemTime::now()).common_log());
+    let _ = write!(out, " - - [{}] \"", Moment::of(at).common_log());
     match entry.head {
         Some(head) => {
-            push_escaped(&mut out, head.method_bytes());
+            push_escaped(out, head.method_bytes());
             out.push(' ');
-            push_escaped(&mut out, head.target());
+            push_escaped(out, head.target());
             out.push(' ');
             out.push_str(head.version().name());
         }
@@ -39,16 +38,15 @@ pub(super) fn line(entry: &Entry<'_>, is_combined: bool) -> String {
                 head.fields().find(|(field, _)| field.eq_ignore_ascii_case(name.as_bytes()))
             });
             out.push_str(" \"");
-            push_escaped(&mut out, value.map_or(b"-", |(_, value)| value));
+            push_escaped(out, value.map_or(b"-", |(_, value)| value));
             out.push('"');
         }
     }
     out.push('\n');
-    out
 }
 
 /// As nginx escapes: a reader of lines needs no rule for a backslash before a quote.
-fn push_escaped(out: &mut String, bytes: &[u8]) {
+pub(super) fn push_escaped(out: &mut String, bytes: &[u8]) {
     for &byte in bytes {
         match byte {
             b'"' | b'\\' | 0..0x20 | 0x7f.. => _ = write!(out, "\\x{byte:02X}"),

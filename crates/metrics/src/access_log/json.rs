@@ -1,113 +1,259 @@
-//! Lines as JSON, shaped like Caddy's.
+//! Lines as JSON, shaped like Caddy's. Where a `format filter` has a rule for a field, the rule decides.
 
 use std::fmt::Write as _;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
+use onehop_config::checked::{FieldAction, LogField, LogTime};
 use onehop_http1::RequestHead;
-use onehop_message::error::ErrorSource;
 
-use super::Entry;
+use super::filter::{self, Filter};
+use super::{Entry, Line, time};
 
-/// Fields whose values are never logged.
-const SECRET: [&str; 4] = ["cookie", "set-cookie", "authorization", "proxy-authorization"];
+/// A line in the making.
+struct Writer<'o, 'f> {
+    out: &'o mut String,
+    filter: Option<&'f Filter>,
+}
 
-/// The line of a request.
-pub(super) fn line(entry: &Entry<'_>) -> String {
-    let mut out = String::with_capacity(512);
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let (ip, port) = match entry.origin.peer {
-        Some(peer) => (peer.ip().to_canonical().to_string(), peer.port().to_string()),
-        None => ("@".to_owned(), String::new()),
-    };
-    // As in Caddy: what a client asks for is information, what fails here is an error.
-    let is_ours = entry.error.is_some_and(|error| error.source() != ErrorSource::Client);
-    let level = if is_ours { "error" } else { "info" };
-    let message = if entry.head.is_some() { "handled request" } else { "refused request" };
-    let _ = write!(
-        out,
-        "{{\"level\":\"{level}\",\"ts\":{}.{:06},\"logger\":\"http.log.access\",\"msg\":\"{message}\",\
-         \"request\":{{\"remote_ip\":\"{ip}\",\"remote_port\":\"{port}\",\"client_ip\":\"{ip}\"",
-        now.as_secs(),
-        now.subsec_micros(),
-    );
-    if let Some(head) = entry.head {
-        push_head(&mut out, head);
-    }
-    let _ = write!(
-        out,
-        "}},\"duration\":{:.9},\"size\":{},\"status\":{}",
-        entry.took.as_secs_f64(),
-        entry.sent,
-        entry.response.status,
-    );
+/// Adds the line of a request.
+pub(super) fn line(
+    entry: &Entry<'_>,
+    line: &Line,
+    at: SystemTime,
+    form: LogTime,
+    filter: Option<&Filter>,
+    out: &mut String,
+) {
+    let level = if entry.is_error() { "error" } else { "info" };
+    let _ = write!(out, "{{\"level\":\"{level}\",\"ts\":");
+    time::push(out, at, form, "\"");
+    out.push_str(",\"logger\":");
+    push_json(out, line.logger.as_bytes());
+    let _ = write!(out, ",\"msg\":\"{}\"", entry.message());
+    let mut writer = Writer { out, filter };
+    writer.object(&LogField::Request, "request", |writer| writer.request(entry, line));
+    writer.plain(&LogField::Duration, "duration", format_args!("{:.9}", entry.took.as_secs_f64()));
+    writer.plain(&LogField::Size, "size", format_args!("{}", entry.sent));
+    writer.plain(&LogField::Status, "status", format_args!("{}", entry.response.status));
     if let Some(id) = entry.id {
-        let _ = write!(out, ",\"request_id\":\"{id:016x}\"");
+        writer.plain(&LogField::RequestId, "request_id", format_args!("\"{id:016x}\""));
     }
     if let Some(upstream) = entry.upstream {
-        out.push_str(",\"upstream\":");
-        push_json(&mut out, upstream.as_bytes());
+        writer.text(&LogField::Upstream, "upstream", upstream.as_bytes());
     }
     if let Some(error) = entry.error {
-        let _ = write!(out, ",\"refused\":\"{}\"", error.name());
+        writer.text(&LogField::Refused, "refused", error.name().as_bytes());
         if let Some(detail) = error.detail().or(entry.reason) {
-            out.push_str(",\"detail\":");
-            push_json(&mut out, detail.as_bytes());
+            writer.text(&LogField::Detail, "detail", detail.as_bytes());
         }
     }
     if let Some(id) = entry.error_id {
-        out.push_str(",\"err_id\":");
-        push_json(&mut out, &id);
+        writer.text(&LogField::ErrorId, "err_id", &id);
     }
     if entry.aborted {
-        out.push_str(",\"aborted\":true");
+        writer.plain(&LogField::Aborted, "aborted", format_args!("true"));
     }
-    out.push_str(",\"resp_headers\":");
-    push_fields(&mut out, entry.response.fields.iter());
-    out.push_str("}\n");
-    out
-}
-
-fn push_head(out: &mut String, head: &RequestHead) {
-    let version = head.version().name();
-    let _ = write!(out, ",\"proto\":\"{version}\",\"method\":");
-    push_json(out, head.method_bytes());
-    out.push_str(",\"host\":");
-    push_json(out, head.host().unwrap_or_default());
-    out.push_str(",\"uri\":");
-    push_json(out, head.target());
-    out.push_str(",\"headers\":");
-    push_fields(out, head.fields());
-}
-
-/// Fields of one name become one array; a head holds a bounded number of them.
-fn push_fields<'a>(out: &mut String, fields: impl Iterator<Item = (&'a [u8], &'a [u8])>) {
-    let fields: Vec<_> = fields.collect();
-    out.push('{');
-    for (number, (name, _)) in fields.iter().enumerate() {
-        let same = |other: &[u8]| other.eq_ignore_ascii_case(name);
-        if fields.iter().take(number).any(|(earlier, _)| same(earlier)) {
-            continue;
+    writer.object(&LogField::ResponseHeaders, "resp_headers", |writer| {
+        writer.fields(entry.response.fields.iter(), line, Filter::response_header);
+    });
+    for (number, (key, value)) in entry.appended.iter().enumerate() {
+        // The last one of a name counts.
+        if entry.appended.iter().skip(number + 1).all(|(later, _)| later != key) {
+            let rule = filter.and_then(|filter| filter.appended(key));
+            writer.ruled_text(rule, key.as_bytes(), value);
         }
-        if number > 0 {
+    }
+    writer.out.push_str("}\n");
+}
+
+impl Writer<'_, '_> {
+    fn request(&mut self, entry: &Entry<'_>, line: &Line) {
+        match entry.origin.peer {
+            Some(peer) if self.filter.is_none() => {
+                let (ip, port) = (peer.ip().to_canonical(), peer.port());
+                let _ = write!(
+                    self.out,
+                    "\"remote_ip\":\"{ip}\",\"remote_port\":\"{port}\",\"client_ip\":\"{ip}\""
+                );
+            }
+            peer => {
+                let ip = peer.map_or_else(|| "@".to_owned(), |peer| peer.ip().to_canonical().to_string());
+                let port = peer.map_or_else(String::new, |peer| peer.port().to_string());
+                self.text(&LogField::RemoteIp, "remote_ip", ip.as_bytes());
+                self.text(&LogField::RemotePort, "remote_port", port.as_bytes());
+                self.text(&LogField::ClientIp, "client_ip", ip.as_bytes());
+            }
+        }
+        if let Some(head) = entry.head {
+            self.head(head, line);
+        }
+    }
+
+    fn head(&mut self, head: &RequestHead, line: &Line) {
+        self.text(&LogField::Protocol, "proto", head.version().name().as_bytes());
+        self.text(&LogField::Method, "method", head.method_bytes());
+        self.text(&LogField::Host, "host", head.host().unwrap_or_default());
+        self.text(&LogField::Uri, "uri", head.target());
+        self.object(&LogField::RequestHeaders, "headers", |writer| {
+            writer.fields(head.fields(), line, Filter::request_header);
+        });
+    }
+
+    fn rule(&self, field: &LogField) -> Option<&FieldAction> {
+        self.filter.and_then(|filter| filter.rule(field))
+    }
+
+    fn key(&mut self, name: &[u8]) {
+        // No value ends so: this is the first field of its object.
+        if !self.out.ends_with('{') {
+            self.out.push(',');
+        }
+        push_json(self.out, name);
+        self.out.push(':');
+    }
+
+    fn text(&mut self, field: &LogField, name: &str, value: &[u8]) {
+        let rule = self.filter.and_then(|filter| filter.rule(field));
+        self.ruled_text(rule, name.as_bytes(), value);
+    }
+
+    fn ruled_text(&mut self, rule: Option<&FieldAction>, name: &[u8], value: &[u8]) {
+        match rule {
+            None => {
+                self.key(name);
+                push_json(self.out, value);
+            }
+            Some(FieldAction::Delete) => {}
+            Some(FieldAction::Rename(other)) => {
+                self.key(other.as_bytes());
+                push_json(self.out, value);
+            }
+            Some(rule) => {
+                self.key(name);
+                push_json(self.out, &filter::changed(rule, self.filter, value));
+            }
+        }
+    }
+
+    /// A number or a truth value: as in Caddy, only what does not look at the value applies.
+    fn plain(&mut self, field: &LogField, name: &str, value: std::fmt::Arguments<'_>) {
+        match self.rule(field).cloned() {
+            Some(FieldAction::Delete) => {}
+            Some(FieldAction::Replace(text)) => {
+                self.key(name.as_bytes());
+                push_json(self.out, text.as_bytes());
+            }
+            rule => {
+                match rule {
+                    Some(FieldAction::Rename(other)) => self.key(other.as_bytes()),
+                    _ => self.key(name.as_bytes()),
+                }
+                let _ = self.out.write_fmt(value);
+            }
+        }
+    }
+
+    fn object(&mut self, field: &LogField, name: &str, fill: impl FnOnce(&mut Self)) {
+        match self.rule(field).cloned() {
+            Some(FieldAction::Delete) => return,
+            Some(FieldAction::Replace(text)) => {
+                self.key(name.as_bytes());
+                push_json(self.out, text.as_bytes());
+                return;
+            }
+            Some(FieldAction::Rename(other)) => self.key(other.as_bytes()),
+            _ => self.key(name.as_bytes()),
+        }
+        self.out.push('{');
+        fill(self);
+        self.out.push('}');
+    }
+
+    /// Fields of one name become one array; a head holds a bounded number of them.
+    fn fields<'a>(
+        &mut self,
+        fields: impl Iterator<Item = (&'a [u8], &'a [u8])>,
+        line: &Line,
+        find: for<'r> fn(&'r Filter, &[u8]) -> Option<&'r FieldAction>,
+    ) {
+        let fields: Vec<_> = fields.collect();
+        for (number, (name, _)) in fields.iter().enumerate() {
+            let same = |other: &[u8]| other.eq_ignore_ascii_case(name);
+            if fields.iter().take(number).any(|(earlier, _)| same(earlier)) {
+                continue;
+            }
+            let values = fields.iter().filter(|(other, _)| same(other));
+            let mut values = values.map(|(_, value)| line.shown(name, value));
+            match self.filter.and_then(|filter| find(filter, name)) {
+                None => {
+                    self.key(name);
+                    push_list(self.out, values);
+                }
+                Some(FieldAction::Delete) => {}
+                Some(FieldAction::Rename(other)) => {
+                    self.key(other.as_bytes());
+                    push_list(self.out, values);
+                }
+                // As in Caddy, one text takes the place of the list.
+                Some(FieldAction::Replace(text)) => {
+                    self.key(name);
+                    push_json(self.out, text.as_bytes());
+                }
+                Some(FieldAction::Cookie(rules)) if !values.clone().any(|value| value == super::REDACTED) => {
+                    let cookies = filter::cookies(rules, &mut values);
+                    self.key(name);
+                    push_list(self.out, cookies.iter().map(Vec::as_slice));
+                }
+                Some(FieldAction::Cookie(_)) => {
+                    self.key(name);
+                    push_list(self.out, values);
+                }
+                Some(rule) => {
+                    let changed: Vec<_> =
+                        values.map(|value| filter::changed(rule, self.filter, value)).collect();
+                    self.key(name);
+                    push_list(self.out, changed.iter().map(AsRef::as_ref));
+                }
+            }
+        }
+    }
+}
+
+/// A list of texts.
+pub(super) fn push_list<'v>(out: &mut String, values: impl Iterator<Item = &'v [u8]>) {
+    out.push('[');
+    for (place, value) in values.enumerate() {
+        if place > 0 {
             out.push(',');
         }
-        push_json(out, name);
-        out.push_str(":[");
-        let is_secret = SECRET.iter().any(|secret| same(secret.as_bytes()));
-        for (place, (_, value)) in fields.iter().filter(|(other, _)| same(other)).enumerate() {
-            if place > 0 {
-                out.push(',');
-            }
-            push_json(out, if is_secret { b"REDACTED" } else { value });
-        }
-        out.push(']');
+        push_json(out, value);
     }
+    out.push(']');
+}
+
+/// The header fields of a message as an object.
+pub(super) fn push_fields<'a>(
+    out: &mut String,
+    fields: impl Iterator<Item = (&'a [u8], &'a [u8])>,
+    line: &Line,
+) {
+    out.push('{');
+    Writer { out, filter: None }.fields(fields, line, Filter::request_header);
     out.push('}');
 }
 
 /// A JSON string of any bytes; what is not UTF-8 becomes U+FFFD.
-fn push_json(out: &mut String, bytes: &[u8]) {
+pub(crate) fn push_json(out: &mut String, bytes: &[u8]) {
     out.push('"');
+    let is_plain = bytes.iter().all(|byte| matches!(byte, 0x20..=0x7e) && !matches!(byte, b'"' | b'\\'));
+    match std::str::from_utf8(bytes) {
+        Ok(text) if is_plain => out.push_str(text),
+        _ => push_characters(out, bytes),
+    }
+    out.push('"');
+}
+
+fn push_characters(out: &mut String, bytes: &[u8]) {
     for character in String::from_utf8_lossy(bytes).chars() {
         match character {
             '"' => out.push_str("\\\""),
@@ -119,5 +265,4 @@ fn push_json(out: &mut String, bytes: &[u8]) {
             other => out.push(other),
         }
     }
-    out.push('"');
 }

@@ -14,6 +14,7 @@ use onehop_config::checked::{LogOutput, LogRoll};
 
 use super::sink::Sink;
 use crate::limits::{LOG_BATCHES_MAX, LOG_LOSS_QUIET, LOG_ROLL_RETRY};
+use crate::recent::{Mark, Recent};
 
 /// Receives a warning for the operator; must never wait.
 pub type Warn = Arc<dyn Fn(String) + Send + Sync>;
@@ -27,8 +28,9 @@ pub struct LogWriter {
 /// Whole lines.
 #[derive(Debug)]
 pub(super) struct Batch {
-    pub(super) text: Vec<u8>,
-    pub(super) lines: u64,
+    pub(super) text: String,
+    /// One for each line.
+    pub(super) marks: Vec<Mark>,
 }
 
 /// What the cores and the thread share.
@@ -40,6 +42,8 @@ struct Shared {
     losses: Mutex<Option<Loss>>,
     dropped: Arc<AtomicU64>,
     warn: Warn,
+    /// Has what was written last.
+    recent: Arc<Recent>,
 }
 
 #[derive(Default)]
@@ -70,12 +74,14 @@ enum Next {
 }
 
 impl LogWriter {
-    /// Opens the output and starts its thread. A file is appended to. Lost lines are added to `dropped`.
+    /// Opens the output and starts its thread. A file is appended to. Lost lines are added to `dropped`; those that were
+    /// written last stay in `recent`.
     pub fn start(
         output: &LogOutput,
         roll: Option<LogRoll>,
         dropped: Arc<AtomicU64>,
         warn: Warn,
+        recent: Arc<Recent>,
     ) -> io::Result<Self> {
         let sink = Sink::open(output, roll)?;
         let name = match output {
@@ -89,6 +95,7 @@ impl LogWriter {
             losses: Mutex::default(),
             dropped,
             warn,
+            recent,
         };
         let shared = Arc::new(shared);
         let state = Arc::clone(&shared);
@@ -107,7 +114,7 @@ impl LogWriter {
         let mut state = self.shared.lock();
         if state.batches.len() >= LOG_BATCHES_MAX && !is_last {
             drop(state);
-            self.shared.lost(batch.lines, "it is written more slowly than requests are answered");
+            self.shared.lost(batch.lines(), "it is written more slowly than requests are answered");
             return;
         }
         state.batches.push_back(batch);
@@ -122,7 +129,7 @@ impl LogWriter {
         let waited = self.shared.changed.wait_timeout_while(self.shared.lock(), wait, is_busy);
         let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
         let unwritten = std::mem::take(&mut state.batches);
-        let unwritten = unwritten.iter().map(|batch| batch.lines).sum::<u64>() + state.writing;
+        let unwritten = unwritten.iter().map(Batch::lines).sum::<u64>() + state.writing;
         drop(state);
         if unwritten > 0 {
             self.shared.lost(unwritten, "it was not written before the end");
@@ -133,6 +140,12 @@ impl LogWriter {
                 self.shared.name, loss.lines
             ));
         }
+    }
+}
+
+impl Batch {
+    fn lines(&self) -> u64 {
+        self.marks.len() as u64
     }
 }
 
@@ -158,10 +171,11 @@ impl Shared {
                             self.name
                         ));
                     }
-                    match sink.write(&batch.text) {
+                    match sink.write(batch.text.as_bytes()) {
                         Ok(()) => self.written(),
                         Err(failed) => self.lost(failed.lines, &failed.error.to_string()),
                     }
+                    self.recent.add_requests(batch.text, batch.marks);
                 }
                 Next::Reopen => {
                     if let Err(error) = sink.reopen() {
@@ -185,7 +199,7 @@ impl Shared {
         self.changed.notify_all();
         loop {
             if let Some(batch) = state.batches.pop_front() {
-                state.writing = batch.lines;
+                state.writing = batch.lines();
                 return Next::Write(batch);
             }
             // Behind the lines that were there before it.

@@ -1,4 +1,8 @@
-//! `log`: the access log of a site.
+//! `log`: the access logs of a site. `format.rs` reads what their lines look like, `request.rs` the directives that decide
+//! for single requests.
+
+mod format;
+mod request;
 
 use std::time::Duration;
 
@@ -6,11 +10,16 @@ use crate::arguments::wrong_arguments;
 use crate::check::Context;
 use crate::check::template::fixed;
 use crate::check::value::{duration, number, size};
-use crate::checked::{AccessLog, LogFormat, LogOutput, LogRoll};
+use crate::checked::{AccessLog, LogFormat, LogOutput, LogRoll, LogSampling};
+use crate::limits::{LOG_SAMPLING_MAX, LOG_SAMPLING_MIN, LOGS_PER_SITE_MAX};
 use crate::nearest::nearest;
 use crate::option_table::{OptionTable, Value, flag, line, not_yet, value, values};
 use crate::problem::Problem;
 use crate::syntax::{Directive, Token};
+
+pub(super) use format::{FORMAT_FILTER, FORMAT_JSON, FORMAT_TRANSFORM, IP_MASK};
+pub(crate) use request::unknown_names;
+pub(super) use request::{log_append, log_name, log_skip};
 
 pub(super) const OPTIONS: OptionTable<AccessLog> = OptionTable::new(
     "log",
@@ -20,8 +29,8 @@ pub(super) const OPTIONS: OptionTable<AccessLog> = OptionTable::new(
             log.roll = if matches!(log.output, LogOutput::File(_)) { roll(cx, option) } else { None };
             Ok(())
         }),
-        line("format", "json|common|combined", |_, log, option| {
-            log.format = format(option)?;
+        line("format", "json|common|combined|filter { … }|transform <template>", |cx, log, option| {
+            log.format = format::format(cx, option)?;
             Ok(())
         }),
         values("hostnames", "<host>…", |cx, log, hosts| {
@@ -30,10 +39,16 @@ pub(super) const OPTIONS: OptionTable<AccessLog> = OptionTable::new(
                 fixed(cx.source, host, "a host").map(|host| log.hosts.push(host.to_lowercase()))
             })
         }),
-        not_yet("level"),
-        not_yet("sampling"),
+        flag("no_hostname", |log| log.only_named = true),
+        value("level", "INFO|ERROR", |_, log, value| {
+            log.only_errors = only_errors(value.token)?;
+            Ok(())
+        }),
+        line("sampling", "{ … }", |cx, log, option| {
+            log.sampling = Some(sampling(cx, option)?);
+            Ok(())
+        }),
         not_yet("core"),
-        not_yet("no_hostname"),
         not_yet("include"),
         not_yet("exclude"),
     ],
@@ -68,33 +83,88 @@ pub(super) const OUTPUT_FILE: OptionTable<(LogRoll, bool)> = OptionTable::new(
     ],
 );
 
-pub(super) const FORMAT_JSON: OptionTable<()> = OptionTable::new(
-    "format json",
+pub(super) const SAMPLING: OptionTable<LogSampling> = OptionTable::new(
+    "sampling",
     &[
-        not_yet("message_key"),
-        not_yet("level_key"),
-        not_yet("time_key"),
-        not_yet("name_key"),
-        not_yet("caller_key"),
-        not_yet("stacktrace_key"),
-        not_yet("line_ending"),
-        not_yet("time_format"),
-        not_yet("time_local"),
-        not_yet("duration_format"),
-        not_yet("level_format"),
+        value("interval", "1s", |_, sampling, value| {
+            value.within(LOG_SAMPLING_MIN, LOG_SAMPLING_MAX).map(|time| sampling.interval = time)
+        }),
+        value("first", "100", |_, sampling, value| {
+            value.number(0, u64::from(u32::MAX)).map(|lines| sampling.first = lines)
+        }),
+        value("thereafter", "100", |_, sampling, value| {
+            value.number(0, u64::from(u32::MAX)).map(|lines| sampling.thereafter = lines)
+        }),
     ],
 );
 
-pub(super) fn log(cx: &mut Context<'_>, line: &Directive) -> Result<AccessLog, Box<Problem>> {
-    if let Some(name) = line.args.first() {
-        let message = "names of loggers are a feature of Caddy that onehop does not have yet";
+/// Reads a log and adds it to those of its site.
+pub(super) fn log(
+    cx: &mut Context<'_>,
+    line: &Directive,
+    logs: &mut Vec<AccessLog>,
+) -> Result<(), Box<Problem>> {
+    let name = match line.args.as_slice() {
+        [] => None,
+        [name] => Some(fixed(cx.source, name, "the name of a log")?),
+        _ => return Err(wrong_arguments(line, "log [<name>]")),
+    };
+    if name.is_some() && logs.iter().any(|log| log.name == name) {
+        let message = format!("this site has a log `{}` already", name.unwrap_or_default());
+        return Err(Problem::error("duplicate-option", &line.name.place, message)
+            .help("`log_name` could not tell them apart: give each a name of its own"));
+    }
+    if logs.len() == LOGS_PER_SITE_MAX {
+        let message = format!("a site has at most {LOGS_PER_SITE_MAX} logs");
+        return Err(Problem::error("too-large", &line.name.place, message));
+    }
+    let mut settings = AccessLog {
+        name,
+        output: LogOutput::Stderr,
+        format: LogFormat::default(),
+        roll: None,
+        hosts: Vec::new(),
+        only_named: false,
+        only_errors: false,
+        credentials: cx.log_credentials,
+        sampling: None,
+    };
+    OPTIONS.read(cx, &mut settings, line.block.as_deref());
+    if settings.only_named && settings.name.is_none() {
+        let message = "a log with `no_hostname` and without a name has no line: `log_name` cannot call it";
         return Err(
-            Problem::error("not-yet", &name.place, message).help("write `log` alone, or with a block")
+            Problem::error("contradiction", &line.name.place, message).help("write `log <name> { … }`")
         );
     }
-    let format = LogFormat::default();
-    let mut settings = AccessLog { output: LogOutput::Stderr, format, roll: None, hosts: Vec::new() };
-    OPTIONS.read(cx, &mut settings, line.block.as_deref());
+    logs.push(settings);
+    Ok(())
+}
+
+/// What lines have in Caddy: those of failures on the server's side ERROR, all others INFO.
+fn only_errors(token: &Token) -> Result<bool, Box<Problem>> {
+    match token.text.to_ascii_uppercase().as_str() {
+        "DEBUG" | "INFO" | "" => Ok(false),
+        "WARN" | "ERROR" => Ok(true),
+        "PANIC" | "FATAL" => {
+            let message = format!("no request is logged as `{}`", token.text);
+            Err(Problem::error("contradiction", &token.place, message)
+                .help("lines are INFO, or ERROR where the request failed on the server's side"))
+        }
+        word => {
+            let problem =
+                Problem::error("unknown-option", &token.place, format!("there is no level `{word}`"));
+            Err(problem.help("there are `DEBUG`, `INFO`, `WARN` and `ERROR`"))
+        }
+    }
+}
+
+fn sampling(cx: &mut Context<'_>, option: &Directive) -> Result<LogSampling, Box<Problem>> {
+    if !option.args.is_empty() {
+        return Err(wrong_arguments(option, "sampling { interval 1s; first 100; thereafter 100 }"));
+    }
+    // Caddy's defaults.
+    let mut settings = LogSampling { interval: Duration::from_secs(1), first: 100, thereafter: 100 };
+    SAMPLING.read(cx, &mut settings, option.block.as_deref());
     Ok(settings)
 }
 
@@ -161,31 +231,4 @@ fn at_least_one(value: u64, token: &Token) -> Result<u64, Box<Problem>> {
             .help("`roll_disabled` turns rotation off")
     };
     if value == 0 { Err(zero()) } else { Ok(value) }
-}
-
-/// What `format` takes.
-const FORMAT: &str = "format json|common|combined";
-
-fn format(option: &Directive) -> Result<LogFormat, Box<Problem>> {
-    const HELP: &str = "there are `json`, `common` and `combined`";
-    let [kind] = option.args.as_slice() else { return Err(wrong_arguments(option, FORMAT)) };
-    let inner = option.block.as_ref().and_then(|block| block.first());
-    match kind.text.as_str() {
-        "json" => inner.map_or(Ok(LogFormat::Json), |inner| Err(FORMAT_JSON.unknown(inner))),
-        "common" | "combined" if inner.is_some() => Err(wrong_arguments(option, FORMAT)),
-        "common" => Ok(LogFormat::Common),
-        "combined" => Ok(LogFormat::Combined),
-        word @ ("console" | "filter" | "append" | "transform" | "single_field" | "formatted") => {
-            let message = format!("`format {word}` is a feature of Caddy that onehop does not have yet");
-            Err(Problem::error("not-yet", &kind.place, message).help(HELP))
-        }
-        word => {
-            let problem =
-                Problem::error("unknown-option", &kind.place, format!("there is no format `{word}`"));
-            Err(match nearest(word, ["json", "common", "combined"]) {
-                Some(near) => problem.help(format!("did you mean `{near}`?")),
-                None => problem.help(HELP),
-            })
-        }
-    }
 }

@@ -1,0 +1,72 @@
+//! The time of a line.
+
+use std::fmt::Write as _;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use onehop_config::checked::LogTime;
+use onehop_message::calendar::Moment;
+
+/// Adds a time; as JSON, where it is no number, in quotation marks.
+pub(super) fn push(out: &mut String, at: SystemTime, form: LogTime, quotes: &str) {
+    let since = at.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let (seconds, microseconds) = (since.as_secs(), since.subsec_micros());
+    match form {
+        LogTime::UnixSeconds => _ = write!(out, "{seconds}.{microseconds:06}"),
+        LogTime::UnixMilliseconds => {
+            let (whole, part) = (since.as_millis(), microseconds % 1000);
+            let _ = write!(out, "{whole}.{part:03}");
+        }
+        LogTime::UnixNanoseconds => _ = write!(out, "{}", since.as_nanos()),
+        _ => {
+            out.push_str(quotes);
+            push_date(out, at, form);
+            out.push_str(quotes);
+        }
+    }
+}
+
+fn push_date(out: &mut String, at: SystemTime, form: LogTime) {
+    let microseconds = at.duration_since(UNIX_EPOCH).unwrap_or_default().subsec_micros();
+    let moment = Moment::of(at);
+    let text = moment.rfc3339();
+    let seconds = text.trim_end_matches('Z');
+    match form {
+        LogTime::CommonLog => out.push_str(&moment.common_log()),
+        LogTime::Iso8601 => _ = write!(out, "{seconds}.{:03}Z", microseconds / 1000),
+        LogTime::Rfc3339Fraction => _ = write!(out, "{seconds}.{microseconds:06}Z"),
+        LogTime::Wall => out.push_str(&wall(seconds)),
+        LogTime::WallMilliseconds => _ = write!(out, "{}.{:03}", wall(seconds), microseconds / 1000),
+        _ => out.push_str(&text),
+    }
+}
+
+fn wall(seconds: &str) -> String {
+    seconds.replace('-', "/").replace('T', " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn each_form_of_a_time_is_as_caddy_writes_it() {
+        let at = UNIX_EPOCH + Duration::from_micros(1_767_225_600_012_345);
+        for (form, text) in [
+            (LogTime::UnixSeconds, "1767225600.012345"),
+            (LogTime::UnixMilliseconds, "1767225600012.345"),
+            (LogTime::UnixNanoseconds, "1767225600012345000"),
+            (LogTime::Iso8601, "\"2026-01-01T00:00:00.012Z\""),
+            (LogTime::Rfc3339, "\"2026-01-01T00:00:00Z\""),
+            (LogTime::Rfc3339Fraction, "\"2026-01-01T00:00:00.012345Z\""),
+            (LogTime::Wall, "\"2026/01/01 00:00:00\""),
+            (LogTime::WallMilliseconds, "\"2026/01/01 00:00:00.012\""),
+            (LogTime::CommonLog, "\"01/Jan/2026:00:00:00 +0000\""),
+        ] {
+            let mut out = String::new();
+            push(&mut out, at, form, "\"");
+            assert_eq!(out, text);
+        }
+    }
+}
