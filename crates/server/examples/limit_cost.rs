@@ -77,6 +77,7 @@ fn serve(global: &str, site: &str, requests: &str) -> Result<(), Box<dyn std::er
         timeouts: Timeouts::default(),
         connections_max: None,
         packed: None,
+        recent: Arc::default(),
     };
     let running = Server::start(read(&file)?, options)?;
     let address = running.addresses().first().cloned().unwrap_or_default();

@@ -162,6 +162,14 @@ pub const ADMIN_CONNECTIONS_MAX: usize = 32;
 /// endpoint must not be able to lock out a stop.
 pub const CONTROL_CONNECTIONS_MAX: usize = 32;
 
+/// Connections to the control socket that follow the logs at one time: they stay, and must leave room for a stop.
+pub const LOG_FOLLOWERS_MAX: usize = 8;
+
+/// How long lines are gathered before a connection that follows the logs gets them: a core hands over the lines of its
+/// requests at each tick, so that those of one moment come in their order, and a busy server wakes a follower a few times a
+/// second.
+pub const LOG_FOLLOW_PAUSE: Duration = Duration::from_millis(400);
+
 /// Ports that are tried for the admin endpoint, from its default port on: as many instances run on one machine
 /// without being told where.
 pub const ADMIN_PORTS_TRIED_MAX: u16 = 100;

@@ -28,6 +28,7 @@ pub use check::{Refusal, check};
 pub use events::{Event, EventSink};
 pub use memory::check_memory;
 pub use onehop_certificates::keeper::Event as CertificateEvent;
+pub use onehop_metrics::recent::{Note, Recent};
 pub use onehop_supervisor::{
     AppEvent, AppStatus, ProgramLine, Restart, SuperviseOptions, WorkerStatus, guard_workers, loaded,
 };

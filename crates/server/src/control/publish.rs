@@ -14,6 +14,7 @@ use onehop_files::tree::StoreSpec;
 use onehop_limits::ConcurrencyLimiter;
 use onehop_metrics::Registry;
 use onehop_metrics::access_log::{LogTarget, LogWriter, Warn};
+use onehop_metrics::recent::Recent;
 
 use super::events::{Event, EventSink};
 use super::limiters;
@@ -73,6 +74,8 @@ pub(super) struct OpenLog {
 pub(super) struct LogReports {
     pub(super) dropped: Arc<AtomicU64>,
     pub(super) warn: Warn,
+    /// Has the last lines.
+    pub(super) recent: Arc<Recent>,
 }
 
 /// What outlives a reload.
@@ -91,10 +94,10 @@ pub(super) struct Kept {
 
 impl LogReports {
     /// Counted in the registry, reported as warnings.
-    pub(super) fn new(registry: &Registry, events: &EventSink) -> Self {
+    pub(super) fn new(registry: &Registry, events: &EventSink, recent: &Arc<Recent>) -> Self {
         let events = Arc::clone(events);
         let warn: Warn = Arc::new(move |message| events(Event::Warning { message }));
-        Self { dropped: Arc::clone(&registry.log_lines_dropped), warn }
+        Self { dropped: Arc::clone(&registry.log_lines_dropped), warn, recent: Arc::clone(recent) }
     }
 }
 
@@ -120,10 +123,13 @@ impl Configured {
             proxies: &settings,
             rate_limiters: &kept.rate_limiters,
             limits: &[],
+            logs: &[],
         };
         let sites = || {
             let sites = checked.sites.iter().zip(&made.sites);
-            sites.map(move |(site, limiters)| (site, Known { limits: &limiters.limits, ..known }))
+            sites.map(move |(site, limiters)| {
+                (site, Known { limits: &limiters.limits, logs: &site.logs, ..known })
+            })
         };
         let routes = sites().map(|(site, known)| compile(&site.routes, known)).collect();
         let errors = sites().map(|(site, known)| compile_errors(&site.errors, known)).collect();
@@ -298,8 +304,10 @@ fn open_logs(
 ) -> Result<(Logs, Vec<OpenLog>), String> {
     let mut open: Vec<OpenLog> = Vec::new();
     let mut all = Vec::new();
+    let mut number = 0;
     for site in &checked.sites {
         let mut targets = Vec::new();
+        let site_number = reports.recent.site(&site.label);
         for log in &site.logs {
             let cannot = |reason: String| {
                 let output = match &log.output {
@@ -312,8 +320,7 @@ fn open_logs(
                 Some(known) if known.roll != log.roll => {
                     return Err(cannot("another site has other `roll_…` options for it".to_owned()));
                 }
-                // A reader of the file could not tell which line has which.
-                Some(known) if known.format != log.format && matches!(log.output, LogOutput::File(_)) => {
+                Some(known) if !may_share(&known.format, &log.format, &log.output) => {
                     return Err(cannot("another site has another `format` for it".to_owned()));
                 }
                 Some(known) => Some(known.clone()),
@@ -324,15 +331,16 @@ fn open_logs(
                 Some(known) => known,
                 None => {
                     let (dropped, warn) = (Arc::clone(&reports.dropped), Arc::clone(&reports.warn));
-                    let writer = LogWriter::start(&log.output, log.roll, dropped, warn);
+                    let recent = Arc::clone(&reports.recent);
+                    let writer = LogWriter::start(&log.output, log.roll, dropped, warn, recent);
                     let writer = writer.map_err(|error| cannot(error.to_string()))?;
                     let (output, writer) = (log.output.clone(), Arc::new(writer));
-                    OpenLog { output, format: log.format, roll: log.roll, writer }
+                    OpenLog { output, format: log.format.clone(), roll: log.roll, writer }
                 }
             };
-            let (writer, hosts) = (Arc::clone(&log_open.writer), log.hosts.clone());
-            targets.push(LogTarget { writer, format: log.format, hosts });
-            let log_open = OpenLog { format: log.format, ..log_open };
+            targets.push(LogTarget::new(log, Arc::clone(&log_open.writer), site_number, number));
+            number += 1;
+            let log_open = OpenLog { format: log.format.clone(), ..log_open };
             if !open.iter().any(|known| known.output == log_open.output) {
                 open.push(log_open);
             }
@@ -340,4 +348,11 @@ fn open_logs(
         all.push(targets);
     }
     Ok((all, open))
+}
+
+/// Whether lines of both formats may go to one output: a reader of a file could not tell which line has which. JSON with and
+/// without filters is JSON.
+fn may_share(one: &LogFormat, other: &LogFormat, output: &LogOutput) -> bool {
+    let is_json = |format: &LogFormat| matches!(format, LogFormat::Json(_) | LogFormat::Filter(_));
+    !matches!(output, LogOutput::File(_)) || one == other || (is_json(one) && is_json(other))
 }

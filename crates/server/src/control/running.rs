@@ -14,6 +14,7 @@ use onehop_archive::installed::Packed;
 use onehop_certificates::issuer::RevocationReason;
 use onehop_config::checked::{self, Checked, ListenAddress};
 use onehop_files::tree::CompressorProgram;
+use onehop_metrics::recent::Recent;
 use onehop_metrics::stats::Stats;
 use onehop_metrics::{Registry, prometheus};
 use onehop_supervisor::loaded::Files;
@@ -60,6 +61,8 @@ pub struct Options {
     pub timeouts: Timeouts,
     /// Bound on open connections; `None` takes what limits and descriptors allow.
     pub connections_max: Option<NonZeroUsize>,
+    /// The last lines of logs, applications and events: the server adds those of access logs.
+    pub recent: Arc<Recent>,
     /// The pack that the program is: what lies below its base is served, read and unpacked from there.
     pub packed: Option<Packed>,
 }
@@ -89,6 +92,7 @@ struct Inner {
     /// By number of the listener; `None` once it is closed.
     bound: Mutex<Vec<Option<String>>>,
     events: EventSink,
+    recent: Arc<Recent>,
     load: Load,
     /// One reload at a time.
     reloading: Mutex<()>,
@@ -113,7 +117,7 @@ impl Server {
         let started = Instant::now();
         descriptors::raise_limit();
         let Options { threads, events, control_socket, load, compressor, supervise, timeouts, .. } = options;
-        let Options { connections_max, packed, .. } = options;
+        let Options { connections_max, packed, recent, .. } = options;
         let packed = packed.map(Arc::new);
         let cores = threads.or(checked.global.threads).map_or_else(cores_allowed, NonZeroUsize::get);
         let (needs, limit) = (Needs::of(&checked, cores), descriptors::limit());
@@ -134,7 +138,8 @@ impl Server {
         let read = Trees::read(&specs, share.files_bytes, compressor, packed, Arc::clone(&events));
         let (mut trees, stores) = read.map_err(StartError::Store)?;
         let admin_address = checked.global.admin;
-        let (made, logs) = ((prepared.proxies(), tls.sites.clone()), LogReports::new(&registry, &events));
+        let (made, logs) =
+            ((prepared.proxies(), tls.sites.clone()), LogReports::new(&registry, &events, &recent));
         let configured = Configured::new(checked, specs, stores, pools, made, Kept::default(), &logs);
         let configured = configured.map_err(StartError::Store)?;
         let allowed = needs.connections(limit, configured.needs_second_descriptor());
@@ -167,6 +172,7 @@ impl Server {
             certificates,
             bound: Mutex::default(),
             events,
+            recent,
             load,
             reloading: Mutex::new(()),
             reloads: AtomicU64::new(0),
@@ -324,7 +330,7 @@ impl Inner {
             .prepare(&configured_apps(&checked), restart)
             .map_err(|error| error.to_string())?;
         let stores = change.stores.clone();
-        let reports = LogReports::new(&self.registry, &self.events);
+        let reports = LogReports::new(&self.registry, &self.events, &self.recent);
         let made = Configured::new(
             checked,
             specs,
@@ -482,6 +488,10 @@ impl Api for Inner {
         (self.events)(Event::Stopping { in_flight });
         self.supervisor.announce_stop();
         self.cores.stop(grace);
+    }
+
+    fn recent(&self) -> Arc<Recent> {
+        Arc::clone(&self.recent)
     }
 
     fn mark_load(&self, begins: bool) {

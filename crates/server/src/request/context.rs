@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use std::time::Instant;
 
-use onehop_config::checked::{Encode, HeaderStep};
+use onehop_config::checked::{Encode, HeaderStep, LogAppend};
 use onehop_files::store::Store;
 use onehop_http1::{Method, RequestHead};
 use onehop_message::error::HttpError;
@@ -16,6 +16,7 @@ use onehop_message::origin::Origin;
 use onehop_message::path::{Ambiguous, RequestPath};
 use onehop_message::request::Request;
 use onehop_metrics::Handler;
+use onehop_metrics::access_log::Logs;
 use onehop_upstream::member::Member;
 use regex_lite::Regex;
 
@@ -61,9 +62,16 @@ pub struct RequestContext<'a> {
     pub(crate) timing: Option<Box<Timing>>,
     /// `{http.request.uuid}`, once a route has used it.
     pub(crate) uuid: OnceCell<Box<str>>,
+    /// The logs of the site that have the request.
+    pub(crate) logs: Logs,
+    /// Fields of `log_append`, with the values of those that are early. In a box, since few requests have one.
+    pub(crate) appended: Option<Box<Appended<'a>>>,
     /// The error that the request has met. In a box, since few requests meet one and each would carry the room.
     pub failure: Option<Box<Failure>>,
 }
+
+/// Fields for the request's line in a log, in their order.
+pub(crate) type Appended<'a> = Vec<(&'a LogAppend, Option<Vec<u8>>)>;
 
 /// A `header` directive that applies to a request.
 #[derive(Debug)]
@@ -122,6 +130,8 @@ impl<'a> RequestContext<'a> {
             is_cold: Cell::new(false),
             timing: None,
             uuid: OnceCell::new(),
+            logs: Logs::USUAL,
+            appended: None,
             failure: None,
         }
     }

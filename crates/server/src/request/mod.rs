@@ -34,6 +34,7 @@ use onehop_message::methods::Methods;
 use onehop_message::origin::Origin;
 use onehop_message::response::{Body, Response};
 use onehop_metrics::Handler;
+use onehop_metrics::access_log::Logs;
 use onehop_metrics::site::Delivery;
 use onehop_upstream::member::Member;
 
@@ -66,6 +67,10 @@ pub struct Served {
     pub timing: Option<Box<Timing>>,
     /// What `{http.request.uuid}` was.
     pub uuid: Option<Box<str>>,
+    /// The logs of the site that have it.
+    pub logs: Logs,
+    /// Fields of `log_append`. In a box, since few requests have one.
+    pub appended: Option<Box<Vec<(String, Vec<u8>)>>>,
 }
 
 /// What a request waits for.
@@ -296,20 +301,33 @@ impl<'a> Routing<'a> {
     /// What became of the request. An error counts for the handler and upstream that failed, not for those of the page.
     pub(crate) fn served(&mut self) -> Served {
         let context = &mut self.context;
+        let (logs, appended) = (context.logs, appended_fields(context));
         let (upstream, reason) = (context.upstream.take(), context.reason.take());
         let (site, handler) = (Some(self.number), context.handler);
         let delivery = if context.is_cold.get() { Delivery::Cold } else { Delivery::Whole };
         let (timing, uuid) = (context.timing.take(), context.uuid.take());
         let Some(failure) = context.failure.take() else {
             let (error, error_id) = (None, None);
-            return Served { site, handler, upstream, reason, error, error_id, delivery, timing, uuid };
+            return Served {
+                site,
+                handler,
+                upstream,
+                reason,
+                error,
+                error_id,
+                delivery,
+                timing,
+                uuid,
+                logs,
+                appended,
+            };
         };
         let (upstream, reason) = match failure.upstream {
             Some(first) => (Some(first), failure.reason),
             None => (upstream, reason),
         };
         let (error, error_id) = (Some(failure.error), failure.id);
-        Served { site, handler, upstream, reason, error, error_id, delivery, timing, uuid }
+        Served { site, handler, upstream, reason, error, error_id, delivery, timing, uuid, logs, appended }
     }
 
     /// `Max-Forwards` makes this server the last one.
@@ -342,6 +360,16 @@ impl<'a> Routing<'a> {
         self.context.restore_failed_handler();
         self.context.finish(response);
     }
+}
+
+/// The fields for the request's line in a log, with the values that they have now.
+fn appended_fields(context: &mut RequestContext<'_>) -> Option<Box<Vec<(String, Vec<u8>)>>> {
+    let appended = context.appended.take()?;
+    let fields = appended.into_iter().map(|(append, early)| {
+        let value = early.unwrap_or_else(|| route::expand(&append.value, context, route::Into::Text));
+        (append.key.clone(), value)
+    });
+    Some(Box::new(fields.collect()))
 }
 
 /// Calls the handler of a target.
@@ -391,6 +419,8 @@ impl Served {
             delivery: Delivery::Whole,
             timing: None,
             uuid: None,
+            logs: Logs::USUAL,
+            appended: None,
         }
     }
 }

@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use onehop_message::error::HttpError;
 use onehop_message::path::RequestPath;
 use onehop_message::uri;
+use onehop_metrics::access_log::Logs;
 use smallvec::SmallVec;
 
 use super::context::RequestContext;
@@ -127,6 +128,14 @@ fn take<'a>(action: &'a Action, context: &mut RequestContext<'a>) -> Result<(), 
         Action::Limit(number) => context.limits.add(*number),
         Action::Priority(priority) => context.limits.set_priority(*priority),
         Action::RateLimit(limiter) => limiter.check(context)?,
+        Action::LogSkip => context.logs = Logs::NONE,
+        // What is skipped stays so.
+        Action::LogName(logs) if context.logs != Logs::NONE => context.logs = *logs,
+        Action::LogName(_) => {}
+        Action::LogAppend(append) => {
+            let value = append.early.then(|| route::expand(&append.value, context, route::Into::Text));
+            context.appended.get_or_insert_default().push((append, value));
+        }
         Action::Rewrite(to) => {
             let to = route::expand(to, context, route::Into::Uri);
             let (path, query) = uri::rewrite(&to);

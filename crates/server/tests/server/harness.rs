@@ -103,6 +103,7 @@ impl TestServer {
             timeouts: wishes.timeouts,
             connections_max: wishes.connections_max.and_then(NonZeroUsize::new),
             packed: wishes.packed,
+            recent: Arc::default(),
         };
         let running = Server::start(checked, options)?;
         Ok(Self { running: Some(running), folder, events: Mutex::new(events) })

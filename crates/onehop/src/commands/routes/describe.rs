@@ -36,6 +36,9 @@ pub(super) fn step(step: &Step, usual_status: &str) -> (&'static str, String) {
         Step::Limit(limit) => ("limit", bounds(limit)),
         Step::Priority(priority) => ("limit", format!("priority {}", self::priority(*priority))),
         Step::RateLimit(rate) => ("rate_limit", rate_limit(rate)),
+        Step::LogSkip => ("log_skip", String::new()),
+        Step::LogAppend(append) => ("log_append", format!("{} {}", append.key, template(&append.value))),
+        Step::LogName(names) => ("log_name", names.join(" ")),
         Step::Respond { status, body, .. } => {
             let body = template(body);
             let status = status.map_or_else(|| usual_status.to_owned(), |status| status.to_string());

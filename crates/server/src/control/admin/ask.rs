@@ -34,6 +34,11 @@ pub(super) enum Ask {
     },
     /// `POST /reload`, and `POST /restart` for new processes of every application
     Reload(Restart),
+    /// `GET /logs`, and `GET /logs/follow`, which goes on with what comes
+    Logs {
+        /// It goes on.
+        follows: bool,
+    },
     /// `POST /stop`
     Stop,
     /// `GET /workers/APP`, and `POST /workers/APP/N` to change their number
@@ -86,6 +91,8 @@ pub(super) fn read(door: Door, method: &[u8], path: &[u8], host: Option<&[u8]>) 
         (Door::Control, b"/certificates") => (Ask::Certificates, "GET"),
         (Door::Control, b"/reload") => (Ask::Reload(Restart::Changed), "POST"),
         (Door::Control, b"/restart") => (Ask::Reload(Restart::All), "POST"),
+        (Door::Control, b"/logs") => (Ask::Logs { follows: false }, "GET"),
+        (Door::Control, b"/logs/follow") => (Ask::Logs { follows: true }, "GET"),
         (Door::Control, b"/stop") => (Ask::Stop, "POST"),
         (Door::Control, b"/marks/load/begin") => (Ask::Mark { begins: true }, "POST"),
         (Door::Control, b"/marks/load/end") => (Ask::Mark { begins: false }, "POST"),
@@ -205,6 +212,10 @@ mod tests {
             (Door::Control, "POST", "/marks/load/begin", Ask::Mark { begins: true }),
             (Door::Control, "POST", "/marks/load/end", Ask::Mark { begins: false }),
             (ADMIN, "POST", "/marks/load/begin", Ask::Refused(Refused::NotFound)),
+            (Door::Control, "GET", "/logs", Ask::Logs { follows: false }),
+            (Door::Control, "GET", "/logs/follow", Ask::Logs { follows: true }),
+            (Door::Control, "POST", "/logs", Ask::Refused(Refused::Method("GET"))),
+            (ADMIN, "GET", "/logs", Ask::Refused(Refused::NotFound)),
             (Door::Control, "HEAD", "/stop", Ask::Refused(Refused::Method("POST"))),
             (Door::Control, "GET", "/metrics", Ask::Metrics),
             (Door::Control, "GET", "/healthz", Ask::Health),

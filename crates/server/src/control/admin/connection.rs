@@ -4,7 +4,9 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use onehop_http1::{AnswerHead, BodyLength, BodyRead, Limits, Next, Refusal, RequestHead, ServerCodec};
+use onehop_http1::{
+    AnswerHead, BodyLength, BodyRead, Limits, Method, Next, Refusal, RequestHead, ServerCodec,
+};
 use serde_json::json;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
@@ -21,6 +23,8 @@ const NOT_RETAINED: &str = "no request with this id is kept: of each minute only
     the last ones that failed; `onehop why` lists them";
 
 const JSON: &str = "application/json";
+/// One JSON object a line.
+pub(super) const JSON_LINES: &str = "application/x-ndjson";
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 const TEXT: &str = "text/plain; charset=utf-8";
 
@@ -31,16 +35,16 @@ pub(super) async fn answer<S: AsyncRead + AsyncWrite + Unpin>(stream: S, door: D
     let _ = connection.run(door, &api).await;
 }
 
-struct Connection<S> {
-    stream: S,
+pub(super) struct Connection<S> {
+    pub(super) stream: S,
     /// Bytes that were read and not yet used, at most [`ADMIN_REQUEST_BYTES_MAX`] and one read.
     input: Vec<u8>,
-    codec: ServerCodec,
+    pub(super) codec: ServerCodec,
     head: RequestHead,
 }
 
 /// An answer that is ready.
-struct Reply {
+pub(super) struct Reply {
     status: u16,
     content_type: &'static str,
     /// Whole lines besides the usual ones.
@@ -60,6 +64,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                     return self.stream.shutdown().await;
                 }
             };
+            if asked == (Ask::Logs { follows: true }) && self.head.method() == Method::Get {
+                return self.follow(api).await;
+            }
             let stops = asked == Ask::Stop;
             let reply = carry_out(asked, api).await;
             let next = self.write(&reply).await?;
@@ -140,7 +147,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         Ok(read.map_err(|_| io::ErrorKind::TimedOut)?? > 0)
     }
 
-    async fn write(&mut self, reply: &Reply) -> io::Result<Next> {
+    pub(super) async fn write(&mut self, reply: &Reply) -> io::Result<Next> {
         // Nothing here may be kept by a cache or taken for another type.
         let fields = format!(
             "Content-Type: {}\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n{}",
@@ -166,7 +173,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 
     /// Each piece that the client takes renews the deadline.
-    async fn send(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+    pub(super) async fn send(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             let written = timeout(WRITE_PROGRESS_DEADLINE, self.stream.write(bytes)).await;
             let written = written.map_err(|_| io::ErrorKind::TimedOut)??;
@@ -186,7 +193,7 @@ impl Reply {
         Reply { status, content_type: JSON, fields: "", body }
     }
 
-    fn error(status: u16, reason: &str) -> Self {
+    pub(super) fn error(status: u16, reason: &str) -> Self {
         Self::json(status, &json!({ "error": reason }))
     }
 
@@ -224,6 +231,11 @@ async fn carry_out(asked: Ask, api: &Arc<dyn Api>) -> Reply {
             Some(Err(reason)) => Reply::error(422, &reason),
             None => Reply::lost(),
         },
+        // Lines of a HEAD request are left out by the codec.
+        Ask::Logs { .. } => {
+            let body = api.recent().read(0).text;
+            Reply { status: 200, content_type: JSON_LINES, fields: "", body }
+        }
         Ask::Reload(restart) => match call(api, move |api| api.reload(restart)).await {
             Some(Ok(summary)) => Reply::json(200, &summary),
             Some(Err(reason)) => Reply::error(422, &reason),

@@ -3,10 +3,12 @@
 //! Two doors. The control socket (a Unix socket, mode 0600) shows the status and the certificates, revokes certificates,
 //! reloads, stops and changes numbers of workers; whoever may open it may do that. Both show slow requests, metrics and health; the admin address (TCP) nothing else.
 //! Runs on a thread and a runtime of its own: it must never take a core's time, and a client of it can at
-//! worst exhaust its own small bounds. What is asked is decided in `ask.rs`, bytes are moved in `connection.rs`.
+//! worst exhaust its own small bounds. What is asked is decided in `ask.rs`, bytes are moved in `connection.rs` and, of logs that go on, in
+//! `follow.rs`.
 
 mod ask;
 mod connection;
+mod follow;
 mod socket;
 
 #[cfg(test)]
@@ -19,6 +21,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use onehop_certificates::issuer::RevocationReason;
+use onehop_metrics::recent::Recent;
 use tokio::sync::{Semaphore, watch};
 
 use super::{CertificatesStatus, ReloadSummary, Restart, RevokedCertificate, Status};
@@ -65,6 +68,9 @@ pub trait Api: Send + Sync {
 
     /// Begins to stop; returns at once.
     fn stop(&self);
+
+    /// The last lines of access logs, applications and events.
+    fn recent(&self) -> Arc<Recent>;
 
     /// A load tool begins or ends to measure this server.
     fn mark_load(&self, begins: bool);

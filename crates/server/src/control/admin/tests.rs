@@ -21,6 +21,7 @@ struct Remembering {
     reloads: AtomicUsize,
     stops: AtomicUsize,
     reload_fails: bool,
+    recent: Arc<Recent>,
     /// A reload waits for this, if it is there.
     gate: Mutex<Option<mpsc::Receiver<()>>>,
 }
@@ -81,6 +82,10 @@ impl Api for Remembering {
             failures: 0,
             workers: Vec::new(),
         })
+    }
+
+    fn recent(&self) -> Arc<Recent> {
+        Arc::clone(&self.recent)
     }
 
     fn mark_load(&self, _: bool) {}

@@ -5,9 +5,12 @@ use std::sync::Arc;
 
 use onehop_config::checked::limit::Limit;
 use onehop_config::checked::proxy::Proxy;
-use onehop_config::checked::{self, App, Checked, Condition, Encoding, FileServer, Matcher, Step, Template};
+use onehop_config::checked::{
+    self, AccessLog, App, Checked, Condition, Encoding, FileServer, Matcher, Step, Template,
+};
 use onehop_files::limits::HOLD_BACK_MAX;
 use onehop_files::tree::StoreSpec;
+use onehop_metrics::access_log::Logs;
 
 use super::{Action, Backend, ErrorRoutes, Root, Route, Target};
 use crate::request::admission::rate::ClientRateLimiter;
@@ -84,6 +87,8 @@ pub struct Known<'a> {
     pub limits: &'a [Arc<Limit>],
     /// Every `rate_limit`.
     pub rate_limiters: &'a [Arc<ClientRateLimiter>],
+    /// The logs of the site.
+    pub logs: &'a [AccessLog],
 }
 
 /// Compiles one site's routes.
@@ -133,6 +138,13 @@ fn action(step: &Step, known: Known<'_>) -> Action {
             Action::Limit(place.and_then(|place| u8::try_from(place).ok()).unwrap_or(u8::MAX))
         }
         Step::Priority(priority) => Action::Priority(*priority),
+        Step::LogSkip => Action::LogSkip,
+        Step::LogAppend(append) => Action::LogAppend(append.clone()),
+        Step::LogName(names) => {
+            let is_named = |log: &&AccessLog| log.name.as_ref().is_some_and(|name| names.contains(name));
+            let logs = known.logs.iter().enumerate().filter(|(_, log)| is_named(log));
+            Action::LogName(Logs::of(logs.map(|(number, _)| number)))
+        }
         Step::RateLimit(settings) => {
             let limiter = known.rate_limiters.iter().find(|limiter| limiter.settings() == settings);
             Action::RateLimit(

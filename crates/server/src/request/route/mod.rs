@@ -15,10 +15,10 @@ use onehop_certificates::keeper::OnDemand;
 use onehop_certificates::loaded::Loaded;
 use onehop_config::checked::limit::Priority;
 use onehop_config::checked::{
-    self, Encode, FileServer, HeaderStep, ProxyProtocol, RedirectKind, Spa, Template,
+    self, Encode, FileServer, HeaderStep, LogAppend, ProxyProtocol, RedirectKind, Spa, Template,
 };
 use onehop_message::methods::Methods;
-use onehop_metrics::access_log::LogTarget;
+use onehop_metrics::access_log::{LogTarget, Logs};
 use onehop_metrics::site::SiteCounters;
 use onehop_tls::{Chain, Policy};
 use regex_lite::Regex;
@@ -141,6 +141,10 @@ pub enum Action {
     Limit(u8),
     Priority(Priority),
     RateLimit(Arc<ClientRateLimiter>),
+    LogSkip,
+    LogAppend(LogAppend),
+    /// The logs of the site that have the request.
+    LogName(Logs),
     Handle(Vec<Route>),
     HandlePath {
         prefix: String,

@@ -284,7 +284,9 @@ fn push_text(text: Option<String>, out: &mut Vec<u8>) {
 
 /// Only where a request has been handed to an upstream; the checker lets these stand nowhere else.
 fn push_upstream(context: &RequestContext<'_>, which: fn(&Member) -> &str, out: &mut Vec<u8>) {
-    out.extend_from_slice(context.upstream.as_deref().map(which).unwrap_or_default().as_bytes());
+    let failed = || context.failure.as_ref().and_then(|failure| failure.upstream.as_deref());
+    let member = context.upstream.as_deref().or_else(failed);
+    out.extend_from_slice(member.map(which).unwrap_or_default().as_bytes());
 }
 
 fn push_joined<'a>(values: impl Iterator<Item = &'a [u8]>, out: &mut Vec<u8>) {

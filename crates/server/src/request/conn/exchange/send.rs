@@ -11,7 +11,7 @@ use onehop_message::error::HttpError;
 use onehop_message::error_response;
 use onehop_message::response::{Body, Disk, Piece, Response, Stored};
 use onehop_metrics::Handler;
-use onehop_metrics::access_log::Entry;
+use onehop_metrics::access_log::{Entry, Logs};
 use onehop_metrics::site::Delivery;
 
 use super::retain::Outcome;
@@ -80,15 +80,29 @@ impl Exchange {
             self.retain(&Outcome { head, response, view, served: &served, sent, took, aborted });
         }
         let logs = site.map_or_else(|| view.snapshot.logs_at(self.origin.listener), |site| &*site.logs);
-        if !logs.is_empty() && (!is_shed || self.core.rejection_lines.takes()) {
+        let is_logged = !logs.is_empty() && served.logs != Logs::NONE;
+        if is_logged && (!is_shed || self.core.rejection_lines.takes()) {
             let (head, origin) = (Some(head), &self.origin);
             let upstream = served.upstream.as_ref().map(|member| &*member.name);
             let (reason, error) = (served.reason.as_deref(), served.error);
             let error_id = served.error_id.map(|id| id.letters());
             let id = served.timing.as_ref().map(|timing| timing.id);
-            let entry =
-                Entry { id, head, origin, response, sent, took, upstream, reason, error, error_id, aborted };
-            self.core.logs.add(logs, &entry);
+            let appended = served.appended.as_deref().map(Vec::as_slice).unwrap_or_default();
+            let entry = Entry {
+                id,
+                head,
+                origin,
+                response,
+                sent,
+                took,
+                upstream,
+                reason,
+                error,
+                error_id,
+                aborted,
+                appended,
+            };
+            self.core.logs.add(logs, served.logs, &entry);
         }
     }
 
@@ -201,8 +215,9 @@ impl Exchange {
             error: Some(error),
             error_id: None,
             aborted: false,
+            appended: &[],
         };
-        self.core.logs.add(view.snapshot.logs_at(origin.listener), &entry);
+        self.core.logs.add(view.snapshot.logs_at(origin.listener), Logs::USUAL, &entry);
     }
 }
 
