@@ -2,7 +2,7 @@
 //!
 //! One request, one response, `Connection: close`. Knows nothing about what the responses mean.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -60,6 +60,40 @@ pub(crate) fn ask_within(
     stream.take(RESPONSE_BYTES_MAX).read_to_end(&mut response).map_err(failed)?;
     parse(&response)
         .ok_or_else(|| ClientError::Failed("what answers there is no onehop, or it was cut off".into()))
+}
+
+/// Asks for lines, and hands on each as it comes, until the server ends or `each` has enough. Without a deadline it waits for
+/// the next one for ever.
+pub(crate) fn lines(
+    socket: &Path,
+    path: &str,
+    deadline: Option<Duration>,
+    mut each: impl FnMut(&str) -> bool,
+) -> Result<(), ClientError> {
+    let failed = |error: std::io::Error| ClientError::Failed(error.to_string());
+    let (mut stream, _) = connect(socket).map_err(|error| match error.kind() {
+        ErrorKind::NotFound | ErrorKind::ConnectionRefused => ClientError::NobodyThere,
+        _ => failed(error),
+    })?;
+    stream.set_read_timeout(deadline).map_err(failed)?;
+    // In HTTP/1.0 a body ends with its connection.
+    stream.write_all(format!("GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n").as_bytes()).map_err(failed)?;
+    let mut lines = BufReader::new(stream).lines();
+    let status = lines.next().transpose().map_err(failed)?.unwrap_or_default();
+    let is_head = |line: &std::io::Result<String>| line.as_ref().is_ok_and(|line| !line.is_empty());
+    lines.by_ref().take_while(is_head).for_each(drop);
+    if status.split(' ').nth(1) != Some("200") {
+        let body = lines.next().transpose().map_err(failed)?.unwrap_or_default();
+        let body: Value = serde_json::from_str(&body).unwrap_or_default();
+        let reason = Some(text(&body, "error")).filter(|reason| !reason.is_empty());
+        return Err(ClientError::Failed(reason.unwrap_or("the server has no logs to show").to_owned()));
+    }
+    for line in lines {
+        if !each(&line.map_err(failed)?) {
+            break;
+        }
+    }
+    Ok(())
 }
 
 /// Process id of the server that listens on a socket, if there is one that is trusted.

@@ -351,3 +351,161 @@ fn control_characters_of_both_ranges_are_escaped_in_a_line() {
     assert!(text.contains("a\\u009b31mb\\u0085c\u{e4}"), "{text}");
     assert_eq!(lines(&text)[0]["request"]["headers"]["User-Agent"][0], "a\u{9b}31mb\u{85}c\u{e4}");
 }
+
+/// Serves a site, asks these paths one after the other, and stops: every line is written then.
+fn served(site: &str, paths: &[&str]) -> Folder {
+    let folder = Folder::new();
+    folder.write("Onehopfile", format!("http://127.0.0.1:0 {{\n{site}\n}}\n"));
+    let mut onehop = Onehop::start_in(folder.path());
+    let mut client = onehop.connect();
+    for path in paths {
+        client.get(path);
+    }
+    onehop.process.signal(Signal::TERM);
+    assert_eq!(onehop.process.wait().expect("it ends").code(), Some(0));
+    folder
+}
+
+#[test]
+fn directives_decide_which_log_has_a_request_and_what_its_line_says() {
+    let folder = served(
+        "log {\n\toutput file access.log\n}\nlog health {\n\toutput file health.log\n\tno_hostname\n}\n\
+         log_name /healthz health\nlog_skip /assets/*\nlog_append <asked {uri}\nlog_append final {uri}\nlog_append area static\n\
+         log_append /api/* area api\nrewrite /old /new\nrespond ok",
+        &["/", "/old?a=1", "/api/x", "/assets/app.js", "/healthz"],
+    );
+    let fields = |name: &str| {
+        let text = text_of(&folder.join(name));
+        let lines = lines(&text).into_iter();
+        let shown = lines.map(|line| {
+            let of = |name: &str| line[name].as_str().unwrap_or("-").to_owned();
+            format!(
+                "{} {} {} {} {}",
+                line["request"]["uri"],
+                of("logger"),
+                of("asked"),
+                of("final"),
+                of("area")
+            )
+        });
+        shown.collect::<Vec<_>>().join("\n")
+    };
+    insta::assert_snapshot!(format!("{}\n\n{}", fields("access.log"), fields("health.log")), @r#"
+    "/" http.log.access / / static
+    "/old?a=1" http.log.access /old?a=1 /new?a=1 static
+    "/api/x" http.log.access /api/x /api/x static
+
+    "/healthz" http.log.access.health /healthz /healthz static
+    "#);
+}
+
+#[test]
+fn secrets_of_a_request_are_filtered_out_of_its_line() {
+    let folder = served(
+        "log {\n\toutput file access.log\n\tformat filter {\n\t\trequest>uri query {\n\t\t\treplace token REDACTED\n\t\t}\n\
+         \t\trequest>client_ip ip_mask 8 32\n\t\trequest>remote_ip delete\n\t\trequest>headers delete\n\t\tkey hash\n\t}\n}\n\
+         log {\n\toutput file lines.log\n\tformat transform \"{request>method} {request>uri} {status} {key} {upstream}\"\n}\n\
+         log_append key {query.token}\nrespond ok",
+        &["/a?token=secret&b=1"],
+    );
+    let text = text_of(&folder.join("access.log"));
+    let line = &lines(&text)[0];
+    assert!(!text.contains("secret"), "{text}");
+    assert_eq!(line["request"]["uri"], "/a?token=REDACTED&b=1");
+    assert_eq!((&line["request"]["client_ip"], &line["key"]), (&"127.0.0.0".into(), &"2bb80d53".into()));
+    assert!(line["request"].get("remote_ip").is_none() && line["request"].get("headers").is_none(), "{line}");
+    assert_eq!(text_of(&folder.join("lines.log")), "GET /a?token=secret&b=1 200 secret -\n");
+}
+
+#[test]
+fn of_many_lines_a_sample_is_written() {
+    let paths = vec!["/"; 50];
+    let folder = served(
+        "log {\n\toutput file access.log\n\tsampling {\n\t\tinterval 1h\n\t\tfirst 5\n\t\tthereafter 20\n\t}\n}\n\
+         log {\n\toutput file errors.log\n\tlevel ERROR\n}\nrespond ok",
+        &paths,
+    );
+    // All come on one connection, and thus to one core.
+    assert_eq!(lines(&text_of(&folder.join("access.log"))).len(), 5 + 2);
+    assert_eq!(text_of(&folder.join("errors.log")), "");
+}
+
+/// A server of two sites, one of them with an application, whose requests are only kept in memory.
+fn with_recent_lines() -> (Folder, Onehop) {
+    let folder = Folder::new();
+    folder.write(
+        "server.mjs",
+        "export default { fetch() {\n  console.log('to stdout');\n  console.error('to stderr');\n  return new Response('ok');\n} };\n",
+    );
+    folder.write(
+        "Onehopfile",
+        "http://127.0.0.1:0 {\n\tbind 127.0.0.1\n\tlog {\n\t\toutput discard\n\t}\n\tapp /api ./server.mjs {\n\t\tname api\n\t}\n\trespond ok\n}\n\
+         http://shop.example:0 {\n\tbind 127.0.0.1\n\tlog {\n\t\toutput discard\n\t\tformat common\n\t}\n\trespond /broken 503\n\trespond ok\n}\n",
+    );
+    let onehop =
+        Program::new(["run", "--log", "json"]).inside(folder.path()).control_in(folder.path()).serve();
+    (folder, onehop)
+}
+
+fn shown(folder: &Folder, arguments: &[&str]) -> String {
+    let command = ["logs"].into_iter().chain(arguments.iter().copied());
+    let finished = Program::new(command).inside(folder.path()).control_in(folder.path()).finish();
+    assert_eq!(finished.code, Some(0), "{}", finished.stderr);
+    finished.stdout
+}
+
+#[test]
+fn logs_shows_requests_output_and_events_together() {
+    let (folder, onehop) = with_recent_lines();
+    let mut client = onehop.connect();
+    assert_eq!(client.get("/api").status, 200);
+    client.send("GET /broken HTTP/1.1\r\nHost: shop.example\r\n\r\n");
+    assert_eq!(client.read().status, 503);
+    let all = wait_for("all of them", || {
+        let all = shown(&folder, &[]);
+        let parts = [
+            "GET 127.0.0.1",
+            "/api 200",
+            "] | to stdout",
+            "] ! to stderr",
+            "\"GET /broken HTTP/1.1\" 503 -",
+            "ready",
+        ];
+        parts.iter().all(|part| all.contains(part)).then_some(all)
+    });
+    let times: Vec<&str> = all.lines().filter_map(|line| line.split(' ').next()).collect();
+    assert!(times.is_sorted(), "{all}");
+    let of_app = shown(&folder, &["--app", "api"]);
+    assert!(
+        of_app.contains("runs       api") && of_app.contains("to stdout") && !of_app.contains("GET"),
+        "{of_app}"
+    );
+    let errors = shown(&folder, &["--errors", "--since", "1h"]);
+    assert!(
+        errors.contains("to stderr") && errors.contains("/broken") && !errors.contains("to stdout"),
+        "{errors}"
+    );
+    let of_site = shown(&folder, &["--site", "shop.example", "--json"]);
+    let line: Value = serde_json::from_str(of_site.trim()).expect("one line of JSON");
+    assert_eq!(
+        (&line["kind"], &line["status"], &line["error"]),
+        (&"request".into(), &503.into(), &true.into())
+    );
+    assert_eq!(shown(&folder, &["--site", "other.example"]), "");
+}
+
+#[test]
+fn logs_follows_what_comes_until_the_server_stops() {
+    let (folder, mut onehop) = with_recent_lines();
+    let arguments = ["logs", "--follow", "--site", "127.0.0.1"];
+    let follower = Program::new(arguments).inside(folder.path()).control_in(folder.path()).start();
+    let mut client = onehop.connect();
+    for path in ["/first", "/second"] {
+        ask(&mut client, path);
+        wait_for(path, || follower.stdout().contains(path).then_some(()));
+    }
+    onehop.process.signal(Signal::TERM);
+    let ended = follower.wait_for_end();
+    assert_eq!((ended.code, ended.stdout.lines().count()), (Some(0), 2), "{}", ended.stdout);
+    assert_eq!(onehop.process.wait().expect("it ends").code(), Some(0));
+}

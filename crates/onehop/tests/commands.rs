@@ -27,6 +27,7 @@ fn every_help_teaches_with_an_example() {
         "reload",
         "stop",
         "status",
+        "logs",
         "workers",
         "top",
         "why",

@@ -8,6 +8,7 @@ mod grammar;
 mod handle_errors;
 mod limit;
 mod limit_errors;
+mod logs;
 mod memory;
 mod order;
 mod outline;

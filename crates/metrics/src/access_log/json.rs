@@ -7,7 +7,7 @@ use onehop_config::checked::{FieldAction, LogField, LogTime};
 use onehop_http1::RequestHead;
 
 use super::filter::{self, Filter};
-use super::{Entry, Line, time};
+use super::{Entry, LineFormat, time};
 
 /// A line in the making.
 struct Writer<'o, 'f> {
@@ -18,7 +18,7 @@ struct Writer<'o, 'f> {
 /// Adds the line of a request.
 pub(super) fn line(
     entry: &Entry<'_>,
-    line: &Line,
+    line: &LineFormat,
     at: SystemTime,
     form: LogTime,
     filter: Option<&Filter>,
@@ -67,7 +67,7 @@ pub(super) fn line(
 }
 
 impl Writer<'_, '_> {
-    fn request(&mut self, entry: &Entry<'_>, line: &Line) {
+    fn request(&mut self, entry: &Entry<'_>, line: &LineFormat) {
         match entry.origin.peer {
             Some(peer) if self.filter.is_none() => {
                 let (ip, port) = (peer.ip().to_canonical(), peer.port());
@@ -89,7 +89,7 @@ impl Writer<'_, '_> {
         }
     }
 
-    fn head(&mut self, head: &RequestHead, line: &Line) {
+    fn head(&mut self, head: &RequestHead, line: &LineFormat) {
         self.text(&LogField::Protocol, "proto", head.version().name().as_bytes());
         self.text(&LogField::Method, "method", head.method_bytes());
         self.text(&LogField::Host, "host", head.host().unwrap_or_default());
@@ -173,7 +173,7 @@ impl Writer<'_, '_> {
     fn fields<'a>(
         &mut self,
         fields: impl Iterator<Item = (&'a [u8], &'a [u8])>,
-        line: &Line,
+        line: &LineFormat,
         find: for<'r> fn(&'r Filter, &[u8]) -> Option<&'r FieldAction>,
     ) {
         let fields: Vec<_> = fields.collect();
@@ -235,7 +235,7 @@ pub(super) fn push_list<'v>(out: &mut String, values: impl Iterator<Item = &'v [
 pub(super) fn push_fields<'a>(
     out: &mut String,
     fields: impl Iterator<Item = (&'a [u8], &'a [u8])>,
-    line: &Line,
+    line: &LineFormat,
 ) {
     out.push('{');
     Writer { out, filter: None }.fields(fields, line, Filter::request_header);

@@ -12,6 +12,8 @@ mod json;
 mod rotation;
 mod sampling;
 mod sink;
+#[cfg(test)]
+mod tests;
 mod time;
 mod transform;
 mod writer;
@@ -49,7 +51,7 @@ const LOGGER: &str = "http.log.access";
 #[derive(Debug, Clone)]
 pub struct LogTarget {
     writer: Arc<LogWriter>,
-    line: Line,
+    line: LineFormat,
     /// Only for these hosts; empty means all.
     hosts: Vec<String>,
     only_named: bool,
@@ -61,9 +63,9 @@ pub struct LogTarget {
     number: u32,
 }
 
-/// What lines of one log have in common.
+/// What lines of one log look like.
 #[derive(Debug, Clone)]
-struct Line {
+pub struct LineFormat {
     format: Format,
     /// `http.log.access`, and the name of the log behind it.
     logger: Arc<str>,
@@ -123,20 +125,9 @@ pub struct LogBatches {
 impl LogTarget {
     /// A log as its site has it. `site` is the site's number in [`crate::recent::Recent`], `number` the log's own.
     pub fn new(settings: &AccessLog, writer: Arc<LogWriter>, site: u32, number: u32) -> Self {
-        let format = match &settings.format {
-            LogFormat::Json(time) => Format::Json(*time),
-            LogFormat::Common => Format::Common,
-            LogFormat::Combined => Format::Combined,
-            LogFormat::Filter(filter) => Format::Filter(Arc::new(Filter::new(filter))),
-            LogFormat::Transform(template) => Format::Transform(Arc::clone(template)),
-        };
-        let logger = match &settings.name {
-            Some(name) => format!("{LOGGER}.{name}").into(),
-            None => LOGGER.into(),
-        };
         Self {
             writer,
-            line: Line { format, logger, credentials: settings.credentials },
+            line: LineFormat::new(settings),
             hosts: settings.hosts.clone(),
             only_named: settings.only_named,
             only_errors: settings.only_errors,
@@ -193,9 +184,25 @@ impl Entry<'_> {
     }
 }
 
-impl Line {
-    /// Adds the line of a request.
-    fn write(&self, entry: &Entry<'_>, at: SystemTime, out: &mut String) {
+impl LineFormat {
+    /// What lines of this log look like.
+    pub fn new(settings: &AccessLog) -> Self {
+        let format = match &settings.format {
+            LogFormat::Json(time) => Format::Json(*time),
+            LogFormat::Common => Format::Common,
+            LogFormat::Combined => Format::Combined,
+            LogFormat::Filter(filter) => Format::Filter(Arc::new(Filter::new(filter))),
+            LogFormat::Transform(template) => Format::Transform(Arc::clone(template)),
+        };
+        let logger = match &settings.name {
+            Some(name) => format!("{LOGGER}.{name}").into(),
+            None => LOGGER.into(),
+        };
+        Self { format, logger, credentials: settings.credentials }
+    }
+
+    /// Adds the line of a request, whatever its client sends.
+    pub fn write(&self, entry: &Entry<'_>, at: SystemTime, out: &mut String) {
         match &self.format {
             Format::Json(time) => json::line(entry, self, at, *time, None, out),
             Format::Filter(filter) => json::line(entry, self, at, filter.time, Some(filter), out),

@@ -9,10 +9,16 @@ use std::time::SystemTime;
 use onehop_config::checked::{LogField, LogTemplate, LogTemplatePart};
 
 use super::apache::push_escaped;
-use super::{Entry, Line, json, time};
+use super::{Entry, LineFormat, json, time};
 
 /// Adds the line of a request.
-pub(super) fn line(entry: &Entry<'_>, line: &Line, template: &LogTemplate, at: SystemTime, out: &mut String) {
+pub(super) fn line(
+    entry: &Entry<'_>,
+    line: &LineFormat,
+    template: &LogTemplate,
+    at: SystemTime,
+    out: &mut String,
+) {
     for part in &template.parts {
         match part {
             LogTemplatePart::Text(text) => out.push_str(text),
@@ -37,7 +43,7 @@ pub(super) fn line(entry: &Entry<'_>, line: &Line, template: &LogTemplate, at: S
 }
 
 /// Adds the value of a field, or nothing.
-fn push(field: &LogField, index: Option<usize>, entry: &Entry<'_>, line: &Line, out: &mut String) {
+fn push(field: &LogField, index: Option<usize>, entry: &Entry<'_>, line: &LineFormat, out: &mut String) {
     let head = entry.head;
     match field {
         LogField::Level => out.push_str(if entry.is_error() { "error" } else { "info" }),
@@ -94,7 +100,7 @@ fn push_header<'a>(
     fields: impl Iterator<Item = (&'a [u8], &'a [u8])>,
     name: &str,
     index: Option<usize>,
-    line: &Line,
+    line: &LineFormat,
     out: &mut String,
 ) {
     let values = fields.filter(|(field, _)| field.eq_ignore_ascii_case(name.as_bytes()));

@@ -6,6 +6,7 @@
 mod bench;
 mod certificates;
 mod hints;
+mod logs;
 mod oci;
 mod pack;
 mod packed;
@@ -30,6 +31,7 @@ pub(crate) use self::bench::{
 pub(crate) use self::certificates::{
     CertificateStore, Certs, CertsCommand, ImportCertificates, RevokeCertificate, Trust, Untrust,
 };
+pub(crate) use self::logs::Logs;
 pub(crate) use self::oci::OciArguments;
 pub(crate) use self::pack::{Inspect, InspectView, Pack};
 pub(crate) use self::packed::{Changes, PackedArguments, PackedCommand, Title};
@@ -71,6 +73,7 @@ pub(crate) enum Command {
     Reload(Control),
     Stop(Stop),
     Status(Status),
+    Logs(Logs),
     Workers(Workers),
     Top(Top),
     Why(Why),

@@ -22,7 +22,7 @@ pub(crate) fn reload(arguments: &Control) -> Result<(), Failure> {
 pub(crate) fn stop(arguments: &Stop) -> Result<(), Failure> {
     let path = socket(&arguments.target)?;
     let process = control_client::Process::behind(&path);
-    ask_at(&path, control_client::RESPONSE_DEADLINE, "POST", "/stop")?;
+    changed(ask_at(&path, control_client::RESPONSE_DEADLINE, "POST", "/stop")?)?;
     let wait = Duration::from_secs(arguments.wait.into());
     match process.map(|process| process.wait_for_end(wait)) {
         Some(true) => {
@@ -59,7 +59,23 @@ pub(super) fn ask_within(
     method: &str,
     path: &str,
 ) -> Result<Response, Failure> {
-    let response = ask_at(&socket(target)?, deadline, method, path)?;
+    changed(ask_at(&socket(target)?, deadline, method, path)?)
+}
+
+/// Hands on each line of a response that may go on for long, until it ends or the caller has enough.
+pub(super) fn lines(
+    target: &Target,
+    path: &str,
+    goes_on: bool,
+    each: impl FnMut(&str) -> bool,
+) -> Result<(), Failure> {
+    let socket = socket(target)?;
+    let deadline = (!goes_on).then_some(control_client::RESPONSE_DEADLINE);
+    control_client::lines(&socket, path, deadline, each).map_err(|error| unanswered(&socket, error))
+}
+
+/// The response to a request that was to change something.
+fn changed(response: Response) -> Result<Response, Failure> {
     if (200..300).contains(&response.status) {
         return Ok(response);
     }
@@ -73,10 +89,14 @@ fn reason(response: &Response) -> &str {
 }
 
 fn ask_at(socket: &Path, deadline: Duration, method: &str, path: &str) -> Result<Response, Failure> {
-    control_client::ask_within(deadline, socket, method, path).map_err(|error| match error {
+    control_client::ask_within(deadline, socket, method, path).map_err(|error| unanswered(socket, error))
+}
+
+fn unanswered(socket: &Path, error: ClientError) -> Failure {
+    match error {
         ClientError::NobodyThere => nobody(&format!("no onehop listens at {}", socket.display())),
         ClientError::Failed(reason) => Failure::failed(format!("{}: {reason}", socket.display())),
-    })
+    }
 }
 
 /// The socket that was named, else the one of the file that was named, else of what is served from this folder, else

@@ -11,6 +11,7 @@ pub(crate) mod guard;
 pub(crate) mod help;
 pub(crate) mod init;
 pub(crate) mod inspect;
+pub(crate) mod logs;
 pub(crate) mod pack;
 pub(crate) mod packed;
 pub(crate) mod proxy;

@@ -76,6 +76,7 @@ pub(super) fn serve_until_stopped(serving: Serving<'_>) -> Result<(), Failure> {
     {
         reporter.warn(format!("--watch does not work: {error}"));
     }
+    let recent = reporter.recent();
     let options = Options {
         threads: process.threads,
         events,
@@ -91,6 +92,7 @@ pub(super) fn serve_until_stopped(serving: Serving<'_>) -> Result<(), Failure> {
         timeouts: Timeouts::default(),
         connections_max: None,
         packed,
+        recent,
     };
     let running = Server::start(checked, options).map_err(start_failure)?;
     let _ = apps.set(running.app_files());

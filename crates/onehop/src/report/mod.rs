@@ -8,6 +8,7 @@ pub(crate) mod json;
 mod output;
 mod plain;
 mod progress;
+mod recent;
 
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,10 +17,11 @@ use std::time::SystemTime;
 
 use onehop_message::calendar::Moment;
 use onehop_server::Event;
-use onehop_server::control::EventSink;
+use onehop_server::control::{EventSink, Recent};
 
 use crate::arguments::{LogForm, LogTo, Process};
 use output::{Entry, Next, Queue};
+pub(crate) use plain::printable;
 use progress::Progress;
 
 /// Where events are shown.
@@ -28,6 +30,8 @@ pub(crate) struct Reporter {
     form: LogForm,
     queue: Arc<Queue>,
     lines: Arc<Mutex<plain::Lines>>,
+    /// What `onehop logs` shows.
+    recent: Arc<Recent>,
 }
 
 impl Reporter {
@@ -46,7 +50,7 @@ impl Reporter {
             write_line(&panic.to_string());
             finish();
         }));
-        Ok(Self { form, queue, lines: Arc::default() })
+        Ok(Self { form, queue, lines: Arc::default(), recent: Arc::default() })
     }
 
     /// The first line: who is this, and what does it read.
@@ -65,16 +69,26 @@ impl Reporter {
 
     /// Shows one event. Never waits for the output.
     pub(crate) fn show(&self, event: &Event) {
-        let text = match (self.form, event) {
-            // Most of them only move the bar.
-            (_, Event::Reading { .. }) => None,
-            (LogForm::Plain, event) => {
-                let line = self.lines.lock().unwrap_or_else(PoisonError::into_inner).line(event);
-                line.as_deref().map(stamped)
-            }
-            (LogForm::Json, event) => Some(json::line(event, SystemTime::now())),
+        // Most of them only move the bar.
+        if matches!(event, Event::Reading { .. }) {
+            return self.queue.push(Entry::event(event, None));
+        }
+        let at = SystemTime::now();
+        let plain = self.lines.lock().unwrap_or_else(PoisonError::into_inner).line(event);
+        let record = json::line(event, at);
+        let text = match self.form {
+            LogForm::Plain => plain.as_deref().map(stamped),
+            LogForm::Json => Some(record.clone()),
         };
         self.queue.push(Entry::event(event, text));
+        if let Some(plain) = plain {
+            self.recent.add_note(recent::note(event, at, plain, record));
+        }
+    }
+
+    /// The last lines, to which the server adds those of access logs.
+    pub(crate) fn recent(&self) -> Arc<Recent> {
+        Arc::clone(&self.recent)
     }
 
     /// A sink for the server that hands each event on and then shows it, so that whoever reads it finds

@@ -209,7 +209,7 @@ impl Lost {
 }
 
 /// The application that an event is about.
-fn app_of(event: &AppEvent) -> &str {
+pub(super) fn app_of(event: &AppEvent) -> &str {
     match event {
         AppEvent::Ready { app, .. }
         | AppEvent::SpeaksHttp { app, .. }

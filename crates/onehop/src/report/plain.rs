@@ -240,7 +240,7 @@ fn first_and_rest(head: &str, text: &str, after_first: &str) -> String {
 
 /// A line of an application may hold what a stranger sent to it: characters that would move the cursor or
 /// colour a terminal are spelled out.
-fn printable(line: &str) -> Cow<'_, str> {
+pub(crate) fn printable(line: &str) -> Cow<'_, str> {
     let acts = |character: char| character.is_control() && character != '\t';
     if !line.contains(acts) {
         return Cow::Borrowed(line);
