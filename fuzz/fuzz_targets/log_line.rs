@@ -10,7 +10,7 @@ use onehop_config::checked::{AccessLog, LogFormat, LogOutput, LogTemplate, LogTi
 use onehop_http1::{Limits, RequestHead, ServerCodec};
 use onehop_message::origin::Origin;
 use onehop_message::response::Response;
-use onehop_metrics::access_log::{Entry, LineFormat};
+use onehop_metrics::access_log::{Entry, EntryFormat};
 
 fuzz_target!(|data: &[u8]| {
     let at = data.iter().position(|byte| *byte == 0).unwrap_or(data.len());
@@ -50,7 +50,7 @@ fuzz_target!(|data: &[u8]| {
             sampling: None,
         };
         let mut line = String::new();
-        LineFormat::new(&settings).write(&entry, UNIX_EPOCH, &mut line);
+        EntryFormat::new(&settings).write(&entry, UNIX_EPOCH, &mut line);
         let text = line.strip_suffix('\n').expect("a line ends");
         // Control characters in a template are refused by the checker.
         let from_template = matches!(settings.format, LogFormat::Transform(_)) && has_control(&template);

@@ -16,7 +16,8 @@ pub use app::{
 use limit::{Limit, Priority, RateLimit};
 pub use log::{
     AccessLog, FieldAction, FieldRule, LogAppend, LogField, LogFilter, LogFormat, LogOutput, LogRoll,
-    LogSampling, LogTemplate, LogTemplatePart, LogTime, UnknownField, ValueAction, ValueRule,
+    LogSampling, LogTemplate, LogTemplatePart, LogTime, NetAddress, NetOutput, UnknownField, ValueAction,
+    ValueRule,
 };
 pub use network::Network;
 pub use proxy_protocol::{HeaderPolicy, ProxyProtocol};

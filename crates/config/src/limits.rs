@@ -214,6 +214,12 @@ pub const LOG_SAMPLING_MIN: Duration = Duration::from_millis(1);
 /// See [`LOG_SAMPLING_MIN`].
 pub const LOG_SAMPLING_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// Shortest and longest time that a connection to the receiver of a log may take: the clock is no finer than the first, and the
+/// log's thread writes nothing meanwhile.
+pub const LOG_DIAL_MIN: Duration = Duration::from_millis(1);
+/// See [`LOG_DIAL_MIN`].
+pub const LOG_DIAL_MAX: Duration = Duration::from_secs(60);
+
 /// Rules of one `format filter`: each is compared with every field of every line.
 pub const LOG_RULES_MAX: usize = 256;
 

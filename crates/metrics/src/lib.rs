@@ -25,6 +25,7 @@ pub mod counters;
 mod exposition;
 pub mod handler;
 pub mod histogram;
+mod json_string;
 pub mod limits;
 pub mod prometheus;
 pub mod recent;

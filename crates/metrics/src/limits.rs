@@ -40,6 +40,13 @@ pub const LOG_BATCHES_MAX: usize = 64;
 /// short lines and refuses long ones.
 pub const LOG_LOSS_QUIET: Duration = Duration::from_secs(1);
 
+/// How long a receiver of log lines may take none before its connection is given up: the thread of the log waits for it, and its
+/// queue holds what a busy server logs in about that time.
+pub const LOG_NET_WRITE_DEADLINE: Duration = Duration::from_secs(1);
+
+/// How long a receiver that could not be reached is left alone: lines are lost meanwhile, and not each of them is to wait.
+pub const LOG_NET_RETRY: Duration = Duration::from_secs(2);
+
 /// How long a log that could not be rotated grows before that is tried again.
 pub const LOG_ROLL_RETRY: Duration = Duration::from_secs(60);
 

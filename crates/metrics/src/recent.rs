@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use onehop_message::calendar::Moment;
 
-use crate::access_log::push_json;
+use crate::json_string::push_json;
 use crate::limits::{RECENT_BYTES_MAX, RECENT_SITES_MAX};
 
 /// One line of an access log within its batch.
@@ -75,7 +75,7 @@ enum Lines {
 
 /// What a reader has not seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct News {
+pub struct Unread {
     /// One JSON object a line, in the order of their times.
     pub text: String,
     /// Lines that have gone before they were read.
@@ -113,7 +113,7 @@ impl Recent {
     }
 
     /// Everything from this line on.
-    pub fn read(&self, from: u64) -> News {
+    pub fn read(&self, from: u64) -> Unread {
         let (chunks, sites, next) = {
             let state = self.lock();
             let unread = state.chunks.iter().filter(|chunk| chunk.first + chunk.lines.count() > from);
@@ -130,7 +130,7 @@ impl Recent {
         }
         lines.sort_by_key(|(at, _)| *at);
         let text = lines.into_iter().map(|(_, line)| line).collect();
-        News { text, missed: first.saturating_sub(from), next }
+        Unread { text, missed: first.saturating_sub(from), next }
     }
 
     /// Ready once there is a line of this number.
@@ -278,15 +278,15 @@ mod tests {
         recent.add_note(note(2, "two \"quoted\""));
         recent
             .add_requests("{\"a\":1}\nplain\n".to_owned(), vec![mark(1, 8, site, 200), mark(3, 14, 9, 502)]);
-        let news = recent.read(0);
-        insta::assert_snapshot!(news.text, @r#"
+        let unread = recent.read(0);
+        insta::assert_snapshot!(unread.text, @r#"
         {"time":"1970-01-01T00:00:00.001Z","kind":"request","error":false,"site":"http://shop.example","status":200,"record":{"a":1}}
         {"time":"1970-01-01T00:00:00.002Z","kind":"app","error":false,"app":"api","text":"two \"quoted\"","record":{}}
         {"time":"1970-01-01T00:00:00.003Z","kind":"request","error":true,"site":"_other","status":502,"text":"plain"}
         "#);
-        assert_eq!((news.missed, news.next), (0, 3));
+        assert_eq!((unread.missed, unread.next), (0, 3));
         assert_eq!(recent.read(2).text.lines().count(), 1, "from the middle of a batch");
-        assert_eq!(recent.read(3), News { text: String::new(), missed: 0, next: 3 });
+        assert_eq!(recent.read(3), Unread { text: String::new(), missed: 0, next: 3 });
     }
 
     #[test]
@@ -294,10 +294,10 @@ mod tests {
         let recent = Recent::default();
         let long = "x".repeat(1024);
         (0..3000).for_each(|number| recent.add_note(note(number, &long)));
-        let news = recent.read(10);
-        let kept = news.text.lines().count() as u64;
+        let unread = recent.read(10);
+        let kept = unread.text.lines().count() as u64;
         assert!(kept < 1100 && kept > 700, "{kept}");
-        assert_eq!((news.missed, news.next), (3000 - 10 - kept, 3000));
+        assert_eq!((unread.missed, unread.next), (3000 - 10 - kept, 3000));
     }
 
     #[test]

@@ -343,6 +343,53 @@ pub enum LogOutput {
     File(PathBuf),
     /// Nowhere.
     Discard,
+    /// Over a socket.
+    Net(NetOutput),
+}
+
+/// A receiver of lines.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NetOutput {
+    /// Where.
+    pub address: NetAddress,
+    /// As messages of syslog (RFC 5424), not as plain lines.
+    pub is_syslog: bool,
+    /// How long a connection may take.
+    pub dial_timeout: Duration,
+    /// The server starts also where the receiver is not there.
+    pub soft_start: bool,
+}
+
+/// Where a receiver of lines is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NetAddress {
+    /// `host:port`; a stream.
+    Tcp(String),
+    /// `host:port`; a line is a datagram.
+    Udp(String),
+    /// A Unix stream socket.
+    Unix(PathBuf),
+    /// A Unix datagram socket, such as `/dev/log`.
+    UnixDatagram(PathBuf),
+}
+
+impl LogOutput {
+    /// What messages call it.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match self {
+            Self::Stdout => "stdout".to_owned(),
+            Self::Stderr => "stderr".to_owned(),
+            Self::Discard => "discard".to_owned(),
+            Self::File(path) => path.display().to_string(),
+            Self::Net(net) => match &net.address {
+                NetAddress::Tcp(address) => format!("tcp/{address}"),
+                NetAddress::Udp(address) => format!("udp/{address}"),
+                NetAddress::Unix(path) => format!("unix/{}", path.display()),
+                NetAddress::UnixDatagram(path) => format!("unixgram/{}", path.display()),
+            },
+        }
+    }
 }
 
 /// `log_append`

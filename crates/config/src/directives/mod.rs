@@ -151,6 +151,7 @@ pub(crate) fn outlines() -> Vec<Outline> {
         header::OPTIONS.outline(),
         log::OPTIONS.outline(),
         log::OUTPUT_FILE.outline(),
+        log::OUTPUT_NET.outline(),
         log::FORMAT_FILTER.outline(),
         log::FORMAT_JSON.outline(),
         log::FORMAT_TRANSFORM.outline(),

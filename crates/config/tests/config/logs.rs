@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use onehop_config::checked::{
-    AccessLog, FieldAction, LogField, LogFormat, LogSampling, LogTemplatePart, LogTime, Step, ValueAction,
+    AccessLog, FieldAction, LogField, LogFormat, LogOutput, LogSampling, LogTemplatePart, LogTime,
+    NetAddress, Step, ValueAction,
 };
 
 use crate::memory::{Memory, text_of};
@@ -82,18 +83,37 @@ fn names_levels_and_sampling_are_read() {
 }
 
 #[test]
+fn a_receiver_is_an_address_of_a_network() {
+    for (output, expected, is_syslog) in [
+        ("net logs.internal:514", NetAddress::Tcp("logs.internal:514".into()), false),
+        ("net tcp/[::1]:514", NetAddress::Tcp("[::1]:514".into()), false),
+        ("net udp/127.0.0.1:514", NetAddress::Udp("127.0.0.1:514".into()), false),
+        ("net unix//run/log.sock", NetAddress::Unix("/run/log.sock".into()), false),
+        ("syslog", NetAddress::UnixDatagram("/dev/log".into()), true),
+        ("syslog udp/127.0.0.1:514", NetAddress::Udp("127.0.0.1:514".into()), true),
+    ] {
+        let LogOutput::Net(net) = log(&format!("output {output} {{\ndial_timeout 2s\nsoft_start\n}}")).output
+        else {
+            panic!("{output}")
+        };
+        assert_eq!((net.address, net.is_syslog), (expected, is_syslog), "{output}");
+        assert_eq!((net.dial_timeout, net.soft_start), (Duration::from_secs(2), true));
+    }
+}
+
+#[test]
 fn what_is_wrong_with_a_log_is_said() {
     for (lines, expected) in [
         ("log a b", "log [<name>]"),
+        ("log {\n\t\toutput net\n\t}", "output net <address>"),
+        ("log {\n\t\toutput net localhost\n\t}", "`localhost` is no address for a log"),
+        ("log {\n\t\toutput net fd/3\n\t}", "`fd/3` is no address for a log"),
+        ("log {\n\t\toutput sislog\n\t}", "did you mean `syslog`?"),
         ("log a\n\tlog a", "has a log `a` already"),
         ("log {\n\t\tno_hostname\n\t}", "`log_name` cannot call it"),
         ("log {\n\t\tlevel LOUD\n\t}", "there is no level `LOUD`"),
         ("log {\n\t\tlevel FATAL\n\t}", "no request is logged as `FATAL`"),
         ("log {\n\t\tsampling {\n\t\t\tinterval 0\n\t\t}\n\t}", "from 1ms to 1d"),
-        (
-            "log {\n\t\toutput net localhost:514\n\t}",
-            "`output net` is a feature of Caddy that onehop does not have yet",
-        ),
         (
             "log {\n\t\tformat console\n\t}",
             "`format console` is a feature of Caddy that onehop does not have yet",

@@ -7,7 +7,8 @@ use onehop_config::checked::{FieldAction, LogField, LogTime};
 use onehop_http1::RequestHead;
 
 use super::filter::{self, Filter};
-use super::{Entry, LineFormat, time};
+use super::{Entry, EntryFormat, time};
+use crate::json_string::push_json;
 
 /// A line in the making.
 struct Writer<'o, 'f> {
@@ -18,7 +19,7 @@ struct Writer<'o, 'f> {
 /// Adds the line of a request.
 pub(super) fn line(
     entry: &Entry<'_>,
-    line: &LineFormat,
+    line: &EntryFormat,
     at: SystemTime,
     form: LogTime,
     filter: Option<&Filter>,
@@ -67,7 +68,7 @@ pub(super) fn line(
 }
 
 impl Writer<'_, '_> {
-    fn request(&mut self, entry: &Entry<'_>, line: &LineFormat) {
+    fn request(&mut self, entry: &Entry<'_>, line: &EntryFormat) {
         match entry.origin.peer {
             Some(peer) if self.filter.is_none() => {
                 let (ip, port) = (peer.ip().to_canonical(), peer.port());
@@ -89,7 +90,7 @@ impl Writer<'_, '_> {
         }
     }
 
-    fn head(&mut self, head: &RequestHead, line: &LineFormat) {
+    fn head(&mut self, head: &RequestHead, line: &EntryFormat) {
         self.text(&LogField::Protocol, "proto", head.version().name().as_bytes());
         self.text(&LogField::Method, "method", head.method_bytes());
         self.text(&LogField::Host, "host", head.host().unwrap_or_default());
@@ -173,7 +174,7 @@ impl Writer<'_, '_> {
     fn fields<'a>(
         &mut self,
         fields: impl Iterator<Item = (&'a [u8], &'a [u8])>,
-        line: &LineFormat,
+        line: &EntryFormat,
         find: for<'r> fn(&'r Filter, &[u8]) -> Option<&'r FieldAction>,
     ) {
         let fields: Vec<_> = fields.collect();
@@ -235,34 +236,9 @@ pub(super) fn push_list<'v>(out: &mut String, values: impl Iterator<Item = &'v [
 pub(super) fn push_fields<'a>(
     out: &mut String,
     fields: impl Iterator<Item = (&'a [u8], &'a [u8])>,
-    line: &LineFormat,
+    line: &EntryFormat,
 ) {
     out.push('{');
     Writer { out, filter: None }.fields(fields, line, Filter::request_header);
     out.push('}');
-}
-
-/// A JSON string of any bytes; what is not UTF-8 becomes U+FFFD.
-pub(crate) fn push_json(out: &mut String, bytes: &[u8]) {
-    out.push('"');
-    let is_plain = bytes.iter().all(|byte| matches!(byte, 0x20..=0x7e) && !matches!(byte, b'"' | b'\\'));
-    match std::str::from_utf8(bytes) {
-        Ok(text) if is_plain => out.push_str(text),
-        _ => push_characters(out, bytes),
-    }
-    out.push('"');
-}
-
-fn push_characters(out: &mut String, bytes: &[u8]) {
-    for character in String::from_utf8_lossy(bytes).chars() {
-        match character {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            // C0, DEL and C1: terminals and readers of lines act on all of them.
-            control if control.is_control() => {
-                let _ = write!(out, "\\u{:04x}", control as u32);
-            }
-            other => out.push(other),
-        }
-    }
 }

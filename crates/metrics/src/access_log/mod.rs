@@ -2,13 +2,14 @@
 //! or left out), as Apache has it (`apache.rs`), or after a template (`transform.rs`).
 //!
 //! A core gathers lines and hands them over in batches to a writer thread (`writer.rs`). A slow writer costs lines,
-//! which are counted, and never a request. `sink.rs` is the file, `rotation.rs` its rotation. The values of cookies and
+//! which are counted, and never a request. `sink.rs` is the file, `rotation.rs` its rotation, `net.rs` a receiver elsewhere. The values of cookies and
 //! credentials are left out, unless `log_credentials` asks for them. What was written last stays in memory
 //! ([`crate::recent`]).
 
 mod apache;
 mod filter;
 mod json;
+mod net;
 mod rotation;
 mod sampling;
 mod sink;
@@ -35,7 +36,6 @@ use filter::Filter;
 use sampling::Samples;
 use writer::Batch;
 
-pub(crate) use json::push_json;
 pub use writer::{LogWriter, Warn};
 
 /// Fields whose values are only logged where `log_credentials` asks for them.
@@ -51,7 +51,7 @@ const LOGGER: &str = "http.log.access";
 #[derive(Debug, Clone)]
 pub struct LogTarget {
     writer: Arc<LogWriter>,
-    line: LineFormat,
+    line: EntryFormat,
     /// Only for these hosts; empty means all.
     hosts: Vec<String>,
     only_named: bool,
@@ -63,9 +63,17 @@ pub struct LogTarget {
     number: u32,
 }
 
+/// Why a batch was not written whole.
+#[derive(Debug)]
+struct Failed {
+    /// Lines that are lost.
+    lines: u64,
+    error: std::io::Error,
+}
+
 /// What lines of one log look like.
 #[derive(Debug, Clone)]
-pub struct LineFormat {
+pub struct EntryFormat {
     format: Format,
     /// `http.log.access`, and the name of the log behind it.
     logger: Arc<str>,
@@ -127,7 +135,7 @@ impl LogTarget {
     pub fn new(settings: &AccessLog, writer: Arc<LogWriter>, site: u32, number: u32) -> Self {
         Self {
             writer,
-            line: LineFormat::new(settings),
+            line: EntryFormat::new(settings),
             hosts: settings.hosts.clone(),
             only_named: settings.only_named,
             only_errors: settings.only_errors,
@@ -184,7 +192,7 @@ impl Entry<'_> {
     }
 }
 
-impl LineFormat {
+impl EntryFormat {
     /// What lines of this log look like.
     pub fn new(settings: &AccessLog) -> Self {
         let format = match &settings.format {

@@ -10,7 +10,10 @@ use std::path::{Path, PathBuf};
 
 use onehop_config::checked::{LogOutput, LogRoll};
 
+use super::Failed;
+use super::net::NetSink;
 use super::rotation::{FILE_MODE, Rotation};
+use crate::recent::Mark;
 
 /// Permissions of a directory that is made for a log file: Caddy's.
 const DIRECTORY_MODE: u32 = 0o700;
@@ -34,14 +37,7 @@ enum Target {
     Stdout(File),
     Stderr(File),
     Discard,
-}
-
-/// Why a batch was not written whole.
-#[derive(Debug)]
-pub(super) struct Failed {
-    /// Lines that are lost.
-    pub(super) lines: u64,
-    pub(super) error: io::Error,
+    Net(Box<NetSink>),
 }
 
 impl Sink {
@@ -50,6 +46,7 @@ impl Sink {
             LogOutput::Stdout => Target::Stdout(File::from(io::stdout().as_fd().try_clone_to_owned()?)),
             LogOutput::Stderr => Target::Stderr(File::from(io::stderr().as_fd().try_clone_to_owned()?)),
             LogOutput::Discard => Target::Discard,
+            LogOutput::Net(settings) => Target::Net(Box::new(NetSink::open(settings)?)),
             LogOutput::File(path) => {
                 let (file, size) = open(path)?;
                 // A pipe or a device has no size.
@@ -91,8 +88,9 @@ impl Sink {
         Ok(())
     }
 
-    /// Writes whole lines, as many as there is room for.
-    pub(super) fn write(&mut self, lines: &[u8]) -> Result<(), Failed> {
+    /// Writes whole lines, as many as there is room for. Each mark is a line.
+    pub(super) fn write(&mut self, text: &str, marks: &[Mark]) -> Result<(), Failed> {
+        let lines = text.as_bytes();
         match &mut self.target {
             Target::File { file, size, .. } => {
                 let written = write_lines(file, &mut self.is_cut, lines);
@@ -108,6 +106,7 @@ impl Sink {
                 write_lines(file, &mut self.is_cut, lines)
             }
             Target::Discard => Ok(()),
+            Target::Net(sink) => sink.write(text, marks),
         }
     }
 }

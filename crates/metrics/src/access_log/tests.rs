@@ -13,7 +13,7 @@ use onehop_message::origin::Origin;
 use onehop_message::response::Response;
 use proptest::prelude::*;
 
-use super::{Entry, LineFormat};
+use super::{Entry, EntryFormat};
 
 fn log(format: LogFormat) -> AccessLog {
     AccessLog {
@@ -67,7 +67,7 @@ fn lines(settings: &AccessLog, head: Option<&RequestHead>, appended: &[(String, 
         appended,
     };
     let mut out = String::new();
-    LineFormat::new(settings).write(&entry, UNIX_EPOCH + Duration::from_secs(1_767_225_600), &mut out);
+    EntryFormat::new(settings).write(&entry, UNIX_EPOCH + Duration::from_secs(1_767_225_600), &mut out);
     out
 }
 

@@ -9,12 +9,12 @@ use std::time::SystemTime;
 use onehop_config::checked::{LogField, LogTemplate, LogTemplatePart};
 
 use super::apache::push_escaped;
-use super::{Entry, LineFormat, json, time};
+use super::{Entry, EntryFormat, json, time};
 
 /// Adds the line of a request.
 pub(super) fn line(
     entry: &Entry<'_>,
-    line: &LineFormat,
+    line: &EntryFormat,
     template: &LogTemplate,
     at: SystemTime,
     out: &mut String,
@@ -43,7 +43,7 @@ pub(super) fn line(
 }
 
 /// Adds the value of a field, or nothing.
-fn push(field: &LogField, index: Option<usize>, entry: &Entry<'_>, line: &LineFormat, out: &mut String) {
+fn push(field: &LogField, index: Option<usize>, entry: &Entry<'_>, line: &EntryFormat, out: &mut String) {
     let head = entry.head;
     match field {
         LogField::Level => out.push_str(if entry.is_error() { "error" } else { "info" }),
@@ -100,7 +100,7 @@ fn push_header<'a>(
     fields: impl Iterator<Item = (&'a [u8], &'a [u8])>,
     name: &str,
     index: Option<usize>,
-    line: &LineFormat,
+    line: &EntryFormat,
     out: &mut String,
 ) {
     let values = fields.filter(|(field, _)| field.eq_ignore_ascii_case(name.as_bytes()));

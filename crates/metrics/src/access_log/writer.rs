@@ -84,10 +84,7 @@ impl LogWriter {
         recent: Arc<Recent>,
     ) -> io::Result<Self> {
         let sink = Sink::open(output, roll)?;
-        let name = match output {
-            LogOutput::File(path) => path.display().to_string(),
-            other => format!("{other:?}").to_lowercase(),
-        };
+        let name = output.name();
         let shared = Shared {
             name,
             state: Mutex::default(),
@@ -171,7 +168,7 @@ impl Shared {
                             self.name
                         ));
                     }
-                    match sink.write(batch.text.as_bytes()) {
+                    match sink.write(&batch.text, &batch.marks) {
                         Ok(()) => self.written(),
                         Err(failed) => self.lost(failed.lines, &failed.error.to_string()),
                     }

@@ -310,10 +310,7 @@ fn open_logs(
         let site_number = reports.recent.site(&site.label);
         for log in &site.logs {
             let cannot = |reason: String| {
-                let output = match &log.output {
-                    LogOutput::File(path) => path.display().to_string(),
-                    other => format!("{other:?}").to_lowercase(),
-                };
+                let output = log.output.name();
                 format!("cannot open the access log of {}: {output}: {reason}", site.label)
             };
             let known = match open.iter().find(|known| known.output == log.output) {

@@ -248,8 +248,7 @@ fn action(
     kind: &Token,
     args: &[Token],
 ) -> Result<FieldAction, Box<Problem>> {
-    let takes_block = matches!(kind.text.as_str(), "ip_mask" | "query" | "cookie");
-    if !takes_block {
+    if !matches!(kind.text.as_str(), "ip_mask" | "query" | "cookie" | "multi_regexp") {
         no_block(rule)?;
     }
     match (kind.text.as_str(), args) {

@@ -10,8 +10,8 @@ use crate::arguments::wrong_arguments;
 use crate::check::Context;
 use crate::check::template::fixed;
 use crate::check::value::{duration, number, size};
-use crate::checked::{AccessLog, LogFormat, LogOutput, LogRoll, LogSampling};
-use crate::limits::{LOG_SAMPLING_MAX, LOG_SAMPLING_MIN, LOGS_PER_SITE_MAX};
+use crate::checked::{AccessLog, LogFormat, LogOutput, LogRoll, LogSampling, NetAddress, NetOutput};
+use crate::limits::{LOG_DIAL_MAX, LOG_DIAL_MIN, LOG_SAMPLING_MAX, LOG_SAMPLING_MIN, LOGS_PER_SITE_MAX};
 use crate::nearest::nearest;
 use crate::option_table::{OptionTable, Value, flag, line, not_yet, value, values};
 use crate::problem::Problem;
@@ -24,11 +24,15 @@ pub(super) use request::{log_append, log_name, log_skip};
 pub(super) const OPTIONS: OptionTable<AccessLog> = OptionTable::new(
     "log",
     &[
-        line("output", "stdout|stderr|discard|file <path>", |cx, log, option| {
-            log.output = output(cx, option)?;
-            log.roll = if matches!(log.output, LogOutput::File(_)) { roll(cx, option) } else { None };
-            Ok(())
-        }),
+        line(
+            "output",
+            "stdout|stderr|discard|file <path>|net <address>|syslog [<address>]",
+            |cx, log, option| {
+                log.output = output(cx, option)?;
+                log.roll = if matches!(log.output, LogOutput::File(_)) { roll(cx, option) } else { None };
+                Ok(())
+            },
+        ),
         line("format", "json|common|combined|filter { … }|transform <template>", |cx, log, option| {
             log.format = format::format(cx, option)?;
             Ok(())
@@ -80,6 +84,21 @@ pub(super) const OUTPUT_FILE: OptionTable<(LogRoll, bool)> = OptionTable::new(
         not_yet("roll_minutes"),
         not_yet("roll_at"),
         not_yet("backup_time_format"),
+    ],
+);
+
+/// Where the system takes messages of syslog.
+const SYSLOG_SOCKET: &str = "/dev/log";
+/// Caddy's default.
+const DIAL_TIMEOUT: Duration = Duration::from_secs(10);
+
+pub(super) const OUTPUT_NET: OptionTable<NetOutput> = OptionTable::new(
+    "output net",
+    &[
+        value("dial_timeout", "10s", |_, net, value| {
+            value.within(LOG_DIAL_MIN, LOG_DIAL_MAX).map(|time| net.dial_timeout = time)
+        }),
+        flag("soft_start", |net| net.soft_start = true),
     ],
 );
 
@@ -168,9 +187,12 @@ fn sampling(cx: &mut Context<'_>, option: &Directive) -> Result<LogSampling, Box
     Ok(settings)
 }
 
-fn output(cx: &Context<'_>, option: &Directive) -> Result<LogOutput, Box<Problem>> {
+fn output(cx: &mut Context<'_>, option: &Directive) -> Result<LogOutput, Box<Problem>> {
     let Some((kind, rest)) = option.args.split_first() else {
-        return Err(wrong_arguments(option, "output stdout|stderr|discard|file <path>"));
+        return Err(wrong_arguments(
+            option,
+            "output stdout|stderr|discard|file <path>|net <address>|syslog [<address>]",
+        ));
     };
     if matches!(kind.text.as_str(), "stdout" | "stderr" | "discard")
         && let Some(extra) = rest.first()
@@ -191,18 +213,56 @@ fn output(cx: &Context<'_>, option: &Directive) -> Result<LogOutput, Box<Problem
             };
             Ok(LogOutput::File(cx.absolute_to_write(&fixed(cx.source, path, "the path of a log")?)))
         }
-        "net" => {
-            let message = "`output net` is a feature of Caddy that onehop does not have yet";
-            Err(Problem::error("not-yet", &kind.place, message))
-        }
+        "net" | "syslog" => net(cx, kind, rest, option).map(LogOutput::Net),
         word => {
             let problem =
                 Problem::error("unknown-option", &kind.place, format!("there is no output `{word}`"));
-            Err(match nearest(word, ["stdout", "stderr", "discard", "file"]) {
+            Err(match nearest(word, ["stdout", "stderr", "discard", "file", "net", "syslog"]) {
                 Some(near) => problem.help(format!("did you mean `{near}`?")),
-                None => problem.help("there are `stdout`, `stderr`, `discard` and `file <path>`"),
+                None => problem.help("there are `stdout`, `stderr`, `discard`, `file <path>`, `net <address>` and `syslog [<address>]`"),
             })
         }
+    }
+}
+
+/// `net <address>` of Caddy's, and `syslog [<address>]`.
+fn net(
+    cx: &mut Context<'_>,
+    kind: &Token,
+    rest: &[Token],
+    option: &Directive,
+) -> Result<NetOutput, Box<Problem>> {
+    let is_syslog = kind.text == "syslog";
+    let address = match rest {
+        [] if is_syslog => NetAddress::UnixDatagram(SYSLOG_SOCKET.into()),
+        [address] => net_address(address, &fixed(cx.source, address, "the address of a log")?)?,
+        _ => return Err(wrong_arguments(option, "output net <address>")),
+    };
+    let mut settings = NetOutput { address, is_syslog, dial_timeout: DIAL_TIMEOUT, soft_start: false };
+    OUTPUT_NET.read(cx, &mut settings, option.block.as_deref());
+    Ok(settings)
+}
+
+/// An address of a network as Caddy writes it: `tcp/logs:514`, `udp/logs:514`, `unix//run/log.sock`, `unixgram//dev/log`.
+fn net_address(token: &Token, text: &str) -> Result<NetAddress, Box<Problem>> {
+    let wrong = || {
+        Problem::error("address", &token.place, format!("`{text}` is no address for a log"))
+            .help("write `tcp/HOST:PORT`, `udp/HOST:PORT`, `unix//PATH` or `unixgram//PATH`")
+    };
+    let (network, rest) = text.split_once('/').unwrap_or(("tcp", text));
+    let host_and_port = || match rest.rsplit_once(':') {
+        Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0) => {
+            Ok(rest.to_owned())
+        }
+        _ => Err(wrong()),
+    };
+    let path = || if rest.starts_with('/') { Ok(rest.into()) } else { Err(wrong()) };
+    match network {
+        "tcp" => host_and_port().map(NetAddress::Tcp),
+        "udp" => host_and_port().map(NetAddress::Udp),
+        "unix" => path().map(NetAddress::Unix),
+        "unixgram" => path().map(NetAddress::UnixDatagram),
+        _ => Err(wrong()),
     }
 }
 

@@ -51,16 +51,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let recent = api.recent();
         let (mut next, mut is_first) = (0, true);
         loop {
-            let news = recent.read(next);
+            let unread = recent.read(next);
             // What had gone before the client came is not missed.
-            if news.missed > 0 && !is_first {
-                let line = format!("{{\"kind\":\"missed\",\"lines\":{}}}\n", news.missed);
+            if unread.missed > 0 && !is_first {
+                let line = format!("{{\"kind\":\"missed\",\"lines\":{}}}\n", unread.missed);
                 self.codec.write_data(&mut out, line.as_bytes());
             }
-            if !news.text.is_empty() {
-                self.codec.write_data(&mut out, news.text.as_bytes());
+            if !unread.text.is_empty() {
+                self.codec.write_data(&mut out, unread.text.as_bytes());
             }
-            (next, is_first) = (news.next, false);
+            (next, is_first) = (unread.next, false);
             self.send(&out).await?;
             out.clear();
             let more = poll_fn(|context| recent.poll_line(next, context));
