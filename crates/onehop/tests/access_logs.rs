@@ -439,7 +439,7 @@ fn with_recent_lines() -> (Folder, Onehop) {
     );
     folder.write(
         "Onehopfile",
-        "http://127.0.0.1:0 {\n\tbind 127.0.0.1\n\tlog {\n\t\toutput discard\n\t}\n\tapp /api ./server.mjs {\n\t\tname api\n\t}\n\trespond ok\n}\n\
+        "http://127.0.0.1:0 {\n\tbind 127.0.0.1\n\tlog {\n\t\toutput discard\n\t}\n\thandle /api {\n\t\tapp ./server.mjs {\n\t\t\tname api\n\t\t}\n\t}\n\thandle {\n\t\trespond ok\n\t}\n}\n\
          http://shop.example:0 {\n\tbind 127.0.0.1\n\tlog {\n\t\toutput discard\n\t\tformat common\n\t}\n\trespond /broken 503\n\trespond ok\n}\n",
     );
     let onehop =

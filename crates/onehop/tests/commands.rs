@@ -132,7 +132,6 @@ fn words_of_other_servers_get_the_next_step() {
         (&["serve", ".", "--port", "80"][..], "`--listen :PORT`"),
         (&["serve", ".", "--port=80"], "`--listen :PORT`"),
         (&["app", "server.js", "-p", "80"], "`--listen :PORT`"),
-        (&["logs"], "standard error"),
         (&["fmt"], "`onehop validate`"),
         (&["listen", "80"], "write it into an Onehopfile"),
         (&["start"], "`onehop run`"),

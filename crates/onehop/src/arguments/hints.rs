@@ -24,11 +24,6 @@ const COMMANDS: [(&str, &str); 25] = [
         "this looks like a line of a configuration: write it into an Onehopfile, then `onehop run`; to listen \
          somewhere else, `onehop serve DIR --listen :PORT`",
     ),
-    (
-        "logs",
-        "events and the output of applications are on onehop's standard error (`journalctl -u onehop` for a service), \
-         requests where the `log` directive sends them",
-    ),
     ("metrics", "`onehop status` shows the counters; /metrics is at the address of `admin`"),
     ("monit", "`onehop status` shows what runs"),
     ("ps", "`onehop workers` shows the processes"),

@@ -18,7 +18,7 @@ use super::Target;
         With --site, only requests of that site are shown; with --app, only the output and the events of that application; with both, \
         those of either.",
     after_help = "Examples:\n  \
-        onehop logs                              those of the onehop of this folder, else of the only one that runs\n  \
+        onehop logs                              of the onehop of this folder\n  \
         onehop logs -f                           and what comes\n  \
         onehop logs -f --app api                 what one application writes, and what happens to it\n  \
         onehop logs --site shop.example --errors --since 5m\n  \

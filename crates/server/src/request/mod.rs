@@ -306,28 +306,15 @@ impl<'a> Routing<'a> {
         let (site, handler) = (Some(self.number), context.handler);
         let delivery = if context.is_cold.get() { Delivery::Cold } else { Delivery::Whole };
         let (timing, uuid) = (context.timing.take(), context.uuid.take());
-        let Some(failure) = context.failure.take() else {
-            let (error, error_id) = (None, None);
-            return Served {
-                site,
-                handler,
-                upstream,
-                reason,
-                error,
-                error_id,
-                delivery,
-                timing,
-                uuid,
-                logs,
-                appended,
-            };
-        };
+        let (error, error_id) = (None, None);
+        let served =
+            Served { site, handler, upstream, reason, error, error_id, delivery, timing, uuid, logs, appended };
+        let Some(failure) = context.failure.take() else { return served };
         let (upstream, reason) = match failure.upstream {
             Some(first) => (Some(first), failure.reason),
-            None => (upstream, reason),
+            None => (served.upstream, served.reason),
         };
-        let (error, error_id) = (Some(failure.error), failure.id);
-        Served { site, handler, upstream, reason, error, error_id, delivery, timing, uuid, logs, appended }
+        Served { upstream, reason, error: Some(failure.error), error_id: failure.id, ..served }
     }
 
     /// `Max-Forwards` makes this server the last one.
