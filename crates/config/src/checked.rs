@@ -23,6 +23,8 @@ pub use network::Network;
 pub use proxy_protocol::{HeaderPolicy, ProxyProtocol};
 use tls::{AutoHttps, GlobalTls, SiteTls, TlsValue};
 
+use crate::limits::{HISTORY_BYTES, HISTORY_KEEP};
+
 mod app;
 pub mod limit;
 mod log;
@@ -75,6 +77,23 @@ pub struct Global {
     pub https_port: u16,
     /// `data_dir`: where everything lies that must survive an upgrade, absolute; `None`: the default of the system.
     pub data_directory: Option<PathBuf>,
+    /// How much of the history is kept; `None` keeps none.
+    pub history: Option<History>,
+}
+
+/// `history` of the global block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct History {
+    /// How long.
+    pub keep: Duration,
+    /// How many bytes at most.
+    pub bytes: u64,
+}
+
+impl Default for History {
+    fn default() -> Self {
+        Self { keep: HISTORY_KEEP, bytes: HISTORY_BYTES }
+    }
 }
 
 /// The versions of HTTP that are spoken besides HTTP/1.

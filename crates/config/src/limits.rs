@@ -225,3 +225,16 @@ pub const LOG_RULES_MAX: usize = 256;
 
 /// Pieces of one `format transform`: each is looked up for every line.
 pub const LOG_TEMPLATE_PARTS_MAX: usize = 512;
+/// How long the history is kept where the file does not say: a quarter, to compare months.
+pub const HISTORY_KEEP: Duration = Duration::from_secs(90 * 86_400);
+
+/// The shortest and the longest time for which the history can be kept: below a day it would have only its finest
+/// interval, and its files are made for about a year.
+pub const HISTORY_KEEP_RANGE: (Duration, Duration) =
+    (Duration::from_secs(86_400), Duration::from_secs(400 * 86_400));
+
+/// Bytes of the history where the file does not say: 50 busy sites for 90 days (`crates/history/examples/fill.rs`).
+pub const HISTORY_BYTES: u64 = 256 * 1024 * 1024;
+
+/// The fewest bytes that the history can have: a day of a few sites.
+pub const HISTORY_BYTES_MIN: u64 = 4 * 1024 * 1024;

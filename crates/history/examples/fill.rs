@@ -8,10 +8,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use onehop_history::limits::{BYTES, KEEP_SECONDS};
 use onehop_history::view::{self, Range};
 use onehop_history::{AppFigures, Figures, History, ProcessFigures, Sample, Settings};
 use onehop_metrics::histogram::Snapshot;
+
+/// What the configuration has by default.
+const BYTES: u64 = 256 << 20;
 
 /// Midnight.
 const END: u64 = 1_790_035_200;
@@ -21,13 +23,15 @@ fn main() {
     let folder = PathBuf::from(arguments.next().expect("a folder"));
     let mut number = |default: u64| arguments.next().map_or(default, |text| text.parse().expect("a number"));
     let (sites, days) = (number(50), number(90));
-    let settings = Settings { folder: Some(folder), keep_seconds: KEEP_SECONDS, bytes_max: BYTES };
+    let settings = Settings { folder: Some(folder), keep_seconds: 90 * 86_400, bytes_max: BYTES };
     let begun = Instant::now();
     let mut history = History::open(settings.clone(), END - days * 86_400);
     let names: Vec<Arc<str>> = (0..sites).map(|site| format!("https://site-{site}.example").into()).collect();
     let mut random = fastrand::Rng::with_seed(7);
-    for number in 0..days * 8_640 {
-        history.append(sample(END - days * 86_400 + number * 10, &names, &mut random));
+    // The finest level keeps a day: before that, a sample of five minutes leaves what thirty of ten seconds do.
+    let older = (0..(days - 1) * 288).map(|number| (END - days * 86_400 + number * 300, 30));
+    for (at, tens) in older.chain((0..8_640).map(|number| (END - 86_400 + number * 10, 1))) {
+        history.append(sample(at, tens, &names, &mut random));
     }
     println!("filled in {:.1?}: {} notices", begun.elapsed(), history.take_notices().len());
     println!("size {:.1} MiB of {} MiB", history.file_bytes() as f64 / 1_048_576.0, BYTES / 1_048_576);
@@ -65,11 +69,11 @@ fn measure(name: &str, mut view: impl FnMut() -> u64) {
     println!("{name}: median {:.1?}, longest {:.1?} ({})", times[2].0, times[4].0, times[2].1);
 }
 
-/// Some 300 requests of each site, around a few milliseconds, and half of them from memory.
-fn sample(at: u64, names: &[Arc<str>], random: &mut fastrand::Rng) -> Sample {
+/// Some 300 requests of each site in ten seconds, around a few milliseconds, and half of them from memory.
+fn sample(at: u64, tens: u64, names: &[Arc<str>], random: &mut fastrand::Rng) -> Sample {
     let mut sites = std::collections::BTreeMap::new();
     for name in names {
-        let requests = random.u64(200..400);
+        let requests = random.u64(200..400) * tens;
         let near = |random: &mut fastrand::Rng, middle: u16, width: u16| {
             middle + (random.u16(0..width) + random.u16(0..width) + random.u16(0..width)) / 3
         };
@@ -98,5 +102,5 @@ fn sample(at: u64, names: &[Arc<str>], random: &mut fastrand::Rng) -> Sample {
         queued: 0,
     };
     let process = ProcessFigures { cpu_micros: 2_000_000, resident_bytes: 40 << 20, connections: 500 };
-    Sample { at, covered_ms: 10_000, process, sites, apps: [(Arc::from("api"), app)].into() }
+    Sample { at, covered_ms: tens * 10_000, process, sites, apps: [(Arc::from("api"), app)].into() }
 }

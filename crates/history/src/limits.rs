@@ -9,12 +9,6 @@ pub const LEVEL_SECONDS: [u64; 4] = [SAMPLE_SECONDS, 300, 3_600, 86_400];
 /// Seconds for which the finest level is kept: yesterday's incident at this hour.
 pub const FINEST_KEEP_SECONDS: u64 = 86_400;
 
-/// Seconds for which the other levels are kept where nothing else is configured: a quarter, to compare months.
-pub const KEEP_SECONDS: u64 = 90 * 86_400;
-
-/// The longest time that can be configured, in seconds: beyond it the levels would need another one.
-pub const KEEP_SECONDS_MAX: u64 = 400 * 86_400;
-
 /// Seconds that a file holds, by level. Files are dropped as a whole, so that each level has some 15 to 100 of them.
 pub const SEGMENT_SECONDS: [u64; 4] = [3_600, 86_400, 7 * 86_400, 90 * 86_400];
 
@@ -27,12 +21,6 @@ pub const EVENT_SEGMENT_BYTES_MAX: u64 = 2 * 1024 * 1024;
 
 /// Bytes of an event's text; the rest is cut off. The log has all of it.
 pub const EVENT_TEXT_BYTES_MAX: usize = 512;
-
-/// Bytes of all files where nothing else is configured: 50 busy sites for 90 days (`examples/fill.rs`).
-pub const BYTES: u64 = 256 * 1024 * 1024;
-
-/// The smallest number of bytes that can be configured: a day of a few sites.
-pub const BYTES_MIN: u64 = 4 * 1024 * 1024;
 
 /// Bytes of records in memory, where no folder is used or as long as it cannot be written: a day of a few sites.
 pub const MEMORY_BYTES_MAX: u64 = 8 * 1024 * 1024;

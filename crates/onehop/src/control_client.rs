@@ -103,7 +103,7 @@ pub(crate) fn listener_pid(socket: &Path) -> Option<i32> {
 
 /// Connects to a server of this user or of root; root may ask the server of any user. The kernel keeps the
 /// credentials of the process that called listen(), so a hung server is seen, too.
-fn connect(socket: &Path) -> std::io::Result<(UnixStream, UCred)> {
+pub(crate) fn connect(socket: &Path) -> std::io::Result<(UnixStream, UCred)> {
     let stream = UnixStream::connect(socket)?;
     let peer = socket_peercred(&stream)?;
     let own = rustix::process::geteuid();

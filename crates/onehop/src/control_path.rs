@@ -83,6 +83,11 @@ fn prepare_folder(folder: &Path) -> io::Result<()> {
     }
 }
 
+/// The name of what belongs to the onehop that is started with `subject`, the same at each start.
+pub(crate) fn identity(subject: &Path) -> String {
+    name_for(subject).trim_end_matches(".sock").to_owned()
+}
+
 /// The sockets in this user's folders, whether a server answers there or not.
 pub(crate) fn all() -> Vec<PathBuf> {
     let (usual, others) = folders();

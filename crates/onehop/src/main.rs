@@ -73,6 +73,7 @@ fn obey() -> Result<(), Failure> {
         Command::Stop(stop) => commands::control::stop(stop),
         Command::Status(status) => commands::status::status(status),
         Command::Logs(logs) => commands::logs::logs(logs),
+        Command::Dashboard(dashboard) => commands::dashboard::dashboard(dashboard),
         Command::Workers(workers) => commands::workers::workers(workers),
         Command::Top(top) => commands::top::top(top),
         Command::Why(why) => commands::why::why(why),

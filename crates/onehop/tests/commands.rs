@@ -28,6 +28,7 @@ fn every_help_teaches_with_an_example() {
         "stop",
         "status",
         "logs",
+        "dashboard",
         "workers",
         "top",
         "why",

@@ -57,6 +57,25 @@ pub const CHUNK_LINE_BYTES_MAX: usize = 256;
 /// Bytes of the trailers of one request; beyond it 431. They carry checksums and timings.
 pub const TRAILER_BYTES_MAX: usize = 8 * 1024;
 
+/// Events that wait for the history's thread, which writes one in some 100 us; beyond it they are missing there.
+pub const HISTORY_EVENTS_WAITING_MAX: usize = 1_024;
+
+/// Rejected requests of a site within a sample of the history from which on it counts as overloaded: a single burst that
+/// a queue does not hold is none.
+pub const OVERLOAD_REJECTED_MIN: u64 = 10;
+
+/// Samples in a row without a rejected request after which an overload is over, so that one that comes and goes is one.
+pub const OVERLOAD_QUIET_SAMPLES: u32 = 3;
+
+/// How often `/live` sends what happened since: as often as a person can compare figures.
+pub const LIVE_INTERVAL: Duration = Duration::from_secs(2);
+
+/// Listeners to `/live`; each has a snapshot of all counters taken for it. More get 503.
+pub const LIVE_LISTENERS_MAX: usize = 8;
+
+/// Bytes of the secret that a page has to send with a change: nobody guesses 128 bits.
+pub const CONTROL_TOKEN_BYTES: usize = 16;
+
 /// The bounds above as the HTTP/1 codec takes them for clients.
 pub const CODEC_LIMITS: onehop_http1::Limits = onehop_http1::Limits {
     head_bytes: HEAD_BYTES_MAX,

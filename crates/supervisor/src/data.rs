@@ -72,6 +72,14 @@ pub fn folder_of_server(configured: Option<&Path>, name: &str) -> Result<PathBuf
     Ok(directory.join(name))
 }
 
+/// The same where the data directory is configured or exists already; else nothing is made, and there is none.
+pub fn existing_folder_of_server(configured: Option<&Path>, name: &str) -> Option<PathBuf> {
+    let usual = || default_directory(own_user(), |name| env::var_os(name)).filter(|usual| usual.is_dir());
+    let directory = configured.map(Path::to_owned).or_else(usual)?;
+    // Where it cannot be made, its user is told as soon as a file is written there.
+    Some(folder_of_server(Some(&directory), name).unwrap_or_else(|_| directory.join(name)))
+}
+
 /// systemd's state directory (systemd.exec(5): several have colons between them), else the user's (XDG Base Directory
 /// Specification 0.8), else the system's for root.
 fn default_directory(user: u32, variable: impl Fn(&str) -> Option<std::ffi::OsString>) -> Option<PathBuf> {

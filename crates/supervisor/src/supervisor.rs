@@ -197,6 +197,18 @@ impl Supervisor {
         Ok(app.view.status(&app.pool))
     }
 
+    /// Replaces all workers of an application; gives what it has once a new one serves.
+    pub fn roll(&self, name: &str) -> Result<AppStatus, SuperviseError> {
+        let found = self.lock_apps().iter().find(|app| app.pool.app.name == name).cloned();
+        let app = found.ok_or_else(|| SuperviseError::UnknownApp(name.to_owned()))?;
+        let (sender, ready) = oneshot::channel();
+        let _ = app.commands.blocking_send(AppCommand::Roll(sender));
+        match ready.blocking_recv().unwrap_or_else(|_| Err("it is being stopped".to_owned())) {
+            Ok(()) => Ok(app.view.status(&app.pool)),
+            Err(reason) => Err(SuperviseError::NotReady { app: name.to_owned(), reason }),
+        }
+    }
+
     /// The server begins to stop: workers close what their clients would keep open for ever, and continue to serve.
     pub fn announce_stop(&self) {
         for app in &*self.lock_apps() {

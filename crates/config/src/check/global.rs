@@ -9,7 +9,7 @@ use super::Context;
 use super::template::fixed;
 use super::value::{duration, port, size};
 use crate::checked::tls::{AutoHttps, GlobalTls};
-use crate::checked::{Admin, Global, Protocols};
+use crate::checked::{Admin, Global, History, Protocols};
 use crate::directives;
 use crate::limits::CONNECTIONS_PER_ADDRESS_MAX;
 use crate::nearest::nearest;
@@ -144,6 +144,9 @@ const OPTIONS: OptionTable<Global> = OptionTable {
                 cx.data_directory = Some(cx.absolute_to_write(&path));
                 Ok(())
             }),
+            line("history", "off|{ keep 90d size 256MiB }", |cx, global, line| {
+                super::history::history(cx, line).map(|history| global.history = history)
+            }),
             line("limit", "in_flight 64 [queue 128] [wait 250ms]", |cx, global, line| {
                 directives::of_global_block(cx, line).map(|limit| global.limit = limit)
             }),
@@ -162,10 +165,11 @@ const OPTIONS: OptionTable<Global> = OptionTable {
 };
 
 /// The options of the global block, of `servers`, and of the listener wrappers in `servers`.
-pub(crate) fn outlines() -> [Outline; 4] {
-    use super::{listener_wrappers, servers};
+pub(crate) fn outlines() -> [Outline; 5] {
+    use super::{history, listener_wrappers, servers};
     [
         OPTIONS.outline(),
+        history::OPTIONS.outline(),
         servers::OPTIONS.outline(),
         listener_wrappers::WRAPPERS.outline(),
         listener_wrappers::OPTIONS.outline(),
@@ -190,6 +194,7 @@ pub(crate) fn defaults() -> Global {
         http_port: 80,
         https_port: 443,
         data_directory: None,
+        history: Some(History::default()),
     }
 }
 

@@ -74,6 +74,7 @@ pub(crate) enum Command {
     Stop(Stop),
     Status(Status),
     Logs(Logs),
+    Dashboard(Dashboard),
     Workers(Workers),
     Top(Top),
     Why(Why),
@@ -321,6 +322,32 @@ pub(crate) struct Status {
     /// Only tell whether it answers and all of its applications serve: exit code 0, else 1
     #[arg(long, conflicts_with = "json")]
     pub(crate) healthy: bool,
+}
+
+/// `onehop dashboard`
+#[derive(Debug, Args)]
+#[command(
+    about = "Show the dashboard of a running onehop in a browser",
+    long_about = "Show the dashboard of a running onehop in a browser.\n\n\
+        Listens at a port of 127.0.0.1 until Ctrl-C, and passes what the page asks on to the control socket. The page shows sites, \
+        latencies, applications and events of the last 90 days. It reloads, replaces workers and changes their number with \
+        the token in the address that is printed; without the token it only shows.",
+    after_help = "Examples:\n  \
+        onehop dashboard                     of the onehop of this folder, else of the only one that runs\n  \
+        onehop dashboard --no-open           only print the address\n  \
+        onehop dashboard --port 4000 --no-open\n  \
+        ssh -L 4000:127.0.0.1:4000 server onehop dashboard --port 4000 --no-open\n\n\
+        Exit codes: 1 not running or the port is taken, 2 wrong usage; it ends by a signal."
+)]
+pub(crate) struct Dashboard {
+    #[command(flatten)]
+    pub(crate) target: Target,
+    /// The port of 127.0.0.1 [default: a free one]
+    #[arg(long, value_name = "PORT", default_value_t = 0, hide_default_value = true)]
+    pub(crate) port: u16,
+    /// Open no browser
+    #[arg(long)]
+    pub(crate) no_open: bool,
 }
 
 /// `onehop workers`

@@ -39,6 +39,7 @@ fn start(arguments: &App) -> Result<(), Failure> {
         watch: arguments.watch.then_some(watching),
         packed: None,
         reporter,
+        keeps_history: false,
     })
 }
 

@@ -88,7 +88,8 @@ fn reason(response: &Response) -> &str {
     reason.unwrap_or("no reason was given").trim_end()
 }
 
-fn ask_at(socket: &Path, deadline: Duration, method: &str, path: &str) -> Result<Response, Failure> {
+/// Sends one request to this socket.
+pub(super) fn ask_at(socket: &Path, deadline: Duration, method: &str, path: &str) -> Result<Response, Failure> {
     control_client::ask_within(deadline, socket, method, path).map_err(|error| unanswered(socket, error))
 }
 
@@ -101,7 +102,7 @@ fn unanswered(socket: &Path, error: ClientError) -> Failure {
 
 /// The socket that was named, else the one of the file that was named, else of what is served from this folder, else
 /// of the only onehop that runs.
-fn socket(target: &Target) -> Result<PathBuf, Failure> {
+pub(super) fn socket(target: &Target) -> Result<PathBuf, Failure> {
     if let Some(control) = &target.control {
         return Ok(control.clone());
     }

@@ -5,6 +5,7 @@ pub(crate) mod bench;
 mod certificate_store;
 pub(crate) mod certs;
 pub(crate) mod control;
+pub(crate) mod dashboard;
 pub(crate) mod exec_worker;
 pub(crate) mod forms;
 pub(crate) mod guard;

@@ -54,6 +54,7 @@ fn start(arguments: &Proxy) -> Result<(), Failure> {
         watch: None,
         packed: None,
         reporter,
+        keeps_history: false,
     })
 }
 

@@ -44,6 +44,7 @@ fn start(arguments: &Run) -> Result<(), Failure> {
         watch: arguments.watch.then_some(watching),
         packed: None,
         reporter,
+        keeps_history: true,
     })
 }
 

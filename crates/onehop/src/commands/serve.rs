@@ -31,6 +31,7 @@ fn start(arguments: &Serve) -> Result<(), Failure> {
         watch: None,
         packed: None,
         reporter,
+        keeps_history: false,
     })
 }
 

@@ -39,6 +39,8 @@ pub(super) struct Serving<'a> {
     pub(super) packed: Option<Packed>,
     /// Where events are shown.
     pub(super) reporter: Reporter,
+    /// The history outlives the process, in the data directory; what is served for once has it in memory.
+    pub(super) keeps_history: bool,
 }
 
 /// What the process writes its events to, as its options say.
@@ -49,7 +51,7 @@ pub(super) fn reporter(process: &Process) -> Result<Reporter, Failure> {
 
 /// Starts, obeys signals, and returns when the server has stopped.
 pub(super) fn serve_until_stopped(serving: Serving<'_>) -> Result<(), Failure> {
-    let Serving { checked, process, subject, load, watch, packed, reporter } = serving;
+    let Serving { checked, process, subject, load, watch, packed, reporter, keeps_history } = serving;
     let (send, actions) = mpsc::channel();
     let is_serving = Arc::new(AtomicBool::new(false));
     // Before anything is bound: a signal that comes while a large tree is read must not be lost.
@@ -93,6 +95,7 @@ pub(super) fn serve_until_stopped(serving: Serving<'_>) -> Result<(), Failure> {
         connections_max: None,
         packed,
         recent,
+        history: keeps_history.then(|| control_path::identity(subject)),
     };
     let running = Server::start(checked, options).map_err(start_failure)?;
     let _ = apps.set(running.app_files());

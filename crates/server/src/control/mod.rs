@@ -12,6 +12,7 @@ mod check;
 mod cores;
 mod descriptors;
 mod events;
+mod history;
 mod limiters;
 mod memory;
 mod publish;
@@ -26,6 +27,7 @@ pub use certificate_report::{CertificateReport, CertificatesStatus, RevokedCerti
 pub use certificates::certificate_folder;
 pub use check::{Refusal, check};
 pub use events::{Event, EventSink};
+pub use history::{Live, View};
 pub use memory::check_memory;
 pub use onehop_certificates::keeper::Event as CertificateEvent;
 pub use onehop_metrics::recent::{Note, Recent};

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Instant, SystemTime};
 
 use onehop_archive::installed::Packed;
@@ -27,6 +27,7 @@ use super::certificates::Certificates;
 use super::cores::{Cores, cores_allowed};
 use super::descriptors::{self, Needs};
 use super::events::{Event, EventSink};
+use super::history::{self, Live, Observed, Reading, Recorder, View};
 use super::memory;
 use super::publish::{Configured, Kept, LogReports, Publisher};
 use super::start_error::StartError;
@@ -65,6 +66,8 @@ pub struct Options {
     pub recent: Arc<Recent>,
     /// The pack that the program is: what lies below its base is served, read and unpacked from there.
     pub packed: Option<Packed>,
+    /// The server's folder among the histories in the data directory; `None` holds its history in memory.
+    pub history: Option<String>,
 }
 
 /// Gives, for an application's name, the files that its processes have loaded; nothing where it does not run.
@@ -89,6 +92,7 @@ struct Inner {
     supervisor: Supervisor,
     upstreams: Upstreams,
     certificates: Certificates,
+    recorder: Recorder,
     /// By number of the listener; `None` once it is closed.
     bound: Mutex<Vec<Option<String>>>,
     events: EventSink,
@@ -117,7 +121,9 @@ impl Server {
         let started = Instant::now();
         descriptors::raise_limit();
         let Options { threads, events, control_socket, load, compressor, supervise, timeouts, .. } = options;
-        let Options { connections_max, packed, recent, .. } = options;
+        let Options { connections_max, packed, recent, history: history_name, .. } = options;
+        let recorder = Recorder::new(history_name);
+        let events = recorder.sink(events);
         let packed = packed.map(Arc::new);
         let cores = threads.or(checked.global.threads).map_or_else(cores_allowed, NonZeroUsize::get);
         let (needs, limit) = (Needs::of(&checked, cores), descriptors::limit());
@@ -170,6 +176,7 @@ impl Server {
             supervisor,
             upstreams,
             certificates,
+            recorder,
             bound: Mutex::default(),
             events,
             recent,
@@ -200,6 +207,8 @@ impl Server {
         let api: Arc<dyn Api> = Arc::clone(&inner) as Arc<dyn Api>;
         let has_admin = sockets.admin.is_some() || sockets.control.is_some();
         let admin = has_admin.then(|| Admin::start(sockets.admin, sockets.control, api)).transpose()?;
+        let observed = Arc::downgrade(&inner) as Weak<dyn Observed>;
+        inner.recorder.start(observed, Arc::clone(&inner.events))?;
         (inner.events)(Event::Ready { took: inner.started.elapsed() });
         Ok(Running { inner, _admin: admin })
     }
@@ -267,6 +276,7 @@ impl Running {
             trees.stop();
         }
         (self.inner.events)(Event::Stopped { cut_off });
+        self.inner.recorder.stop();
         cut_off
     }
 
@@ -412,6 +422,22 @@ impl Inner {
     }
 }
 
+impl Observed for Inner {
+    fn reading(&self) -> Reading {
+        Reading {
+            sites: self.registry.sites(),
+            connections: self.shared.open_connections() as u64,
+            apps: self.supervisor.status(),
+        }
+    }
+
+    fn history_settings(&self) -> (Option<checked::History>, Option<PathBuf>) {
+        let current = self.publisher.current();
+        let global = &current.checked.global;
+        (global.history, global.data_directory.clone())
+    }
+}
+
 impl Api for Inner {
     fn status(&self) -> Status {
         let current = self.publisher.current();
@@ -478,6 +504,24 @@ impl Api for Inner {
 
     fn workers(&self, app: &str, wanted: Option<usize>) -> Result<AppStatus, String> {
         self.supervisor.workers(app, wanted).map_err(|error| error.to_string())
+    }
+
+    fn roll(&self, app: &str) -> Result<AppStatus, String> {
+        self.supervisor.roll(app).map_err(|error| error.to_string())
+    }
+
+    fn history(&self, view: &View) -> Option<String> {
+        let View::Handlers(site) = view else {
+            return self.recorder.look(|history, now| view.of(history, now));
+        };
+        let sites = self.registry.sites();
+        let cores = sites.into_iter().find(|(label, _)| **label == **site)?.1;
+        Some(history::handlers(&cores))
+    }
+
+    fn live(&self, live: &mut Live) -> Option<String> {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        live.next(self.reading(), now.as_secs())
     }
 
     fn stop(&self) {

@@ -104,6 +104,7 @@ impl TestServer {
             connections_max: wishes.connections_max.and_then(NonZeroUsize::new),
             packed: wishes.packed,
             recent: Arc::default(),
+            history: None,
         };
         let running = Server::start(checked, options)?;
         Ok(Self { running: Some(running), folder, events: Mutex::new(events) })

@@ -40,6 +40,7 @@ pub(super) fn serve(own: &Own, arguments: &PackedArguments) -> Result<(), Failur
         watch: arguments.watch.then_some(watching),
         packed: Some(packed),
         reporter,
+        keeps_history: true,
     })
 }
 

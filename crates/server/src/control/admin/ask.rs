@@ -3,8 +3,29 @@
 use std::net::IpAddr;
 
 use onehop_certificates::issuer::RevocationReason;
+use onehop_history::view::Range;
+use onehop_message::uri::percent_decode;
 
-use crate::control::Restart;
+use super::page::{self, Asset};
+use crate::control::{Restart, View};
+
+/// Seconds of a range whose beginning is not said.
+const RANGE_SECONDS: u64 = 3_600;
+
+/// What decides about a request.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Request<'r> {
+    pub(super) method: &'r [u8],
+    pub(super) path: &'r [u8],
+    pub(super) query: Option<&'r [u8]>,
+    pub(super) host: Option<&'r [u8]>,
+    /// The page that asks; none where it is no page.
+    pub(super) origin: Option<&'r [u8]>,
+    /// `Onehop-Token`
+    pub(super) token: Option<&'r [u8]>,
+    /// Seconds since 1970.
+    pub(super) now: u64,
+}
 
 /// The door through which a request came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +60,8 @@ pub(super) enum Ask {
         /// It goes on.
         follows: bool,
     },
+    /// `POST /restart/APP`
+    Roll(String),
     /// `POST /stop`
     Stop,
     /// `GET /workers/APP`, and `POST /workers/APP/N` to change their number
@@ -60,6 +83,16 @@ pub(super) enum Ask {
         /// Its id, or another name of it.
         id: String,
     },
+    /// `GET /history…`, `GET /events`
+    Look(View),
+    /// `GET /live`
+    Live,
+    /// `GET /token`
+    Token,
+    /// `GET /dashboard/…`
+    Page(&'static Asset),
+    /// `GET /dashboard`, from where the page's own links would lead elsewhere
+    PageMoved,
     /// `GET /metrics`
     Metrics,
     /// `GET /healthz`
@@ -77,42 +110,38 @@ pub(super) enum Refused {
     Method(&'static str),
     /// The host is a name that could be anybody's.
     Host,
+    /// A page of another origin asks for a change.
+    Origin,
+    /// A page asks for a change without the token.
+    Token,
+    /// The query cannot be read.
+    Query,
 }
 
-/// Reads a request. HEAD asks as GET does; the codec leaves the body out.
-pub(super) fn read(door: Door, method: &[u8], path: &[u8], host: Option<&[u8]>) -> Ask {
+/// Reads a request. HEAD asks as GET does; the codec leaves the body out. `token` is what a page has to send with a change.
+pub(super) fn read(door: Door, request: &Request<'_>, token: &str) -> Ask {
     if let Door::Admin { local } = door
-        && !may_be_meant(host, local)
+        && !may_be_meant(request.host, local)
     {
         return Ask::Refused(Refused::Host);
     }
-    let (ask, wanted) = match (door, path) {
-        (Door::Control, b"/status") => (Ask::Status, "GET"),
-        (Door::Control, b"/certificates") => (Ask::Certificates, "GET"),
-        (Door::Control, b"/reload") => (Ask::Reload(Restart::Changed), "POST"),
-        (Door::Control, b"/restart") => (Ask::Reload(Restart::All), "POST"),
-        (Door::Control, b"/logs") => (Ask::Logs { follows: false }, "GET"),
-        (Door::Control, b"/logs/follow") => (Ask::Logs { follows: true }, "GET"),
-        (Door::Control, b"/stop") => (Ask::Stop, "POST"),
-        (Door::Control, b"/marks/load/begin") => (Ask::Mark { begins: true }, "POST"),
-        (Door::Control, b"/marks/load/end") => (Ask::Mark { begins: false }, "POST"),
-        (_, b"/slow") => (Ask::Slow, "GET"),
-        (_, path) if path.starts_with(WHY) => match why(path) {
-            Some(id) => (Ask::Why { id }, "GET"),
-            None => return Ask::Refused(Refused::NotFound),
-        },
-        (_, b"/metrics") => (Ask::Metrics, "GET"),
-        (_, b"/healthz") => (Ask::Health, "GET"),
-        (Door::Control, path) => match workers(path).or_else(|| revocation(path)) {
-            Some(asked) => asked,
-            None => return Ask::Refused(Refused::NotFound),
-        },
-        _ => return Ask::Refused(Refused::NotFound),
+    let asked = match door {
+        Door::Control => shown(request).or_else(|| controlled(request.path)),
+        Door::Admin { local: Some(local) } if local.to_canonical().is_loopback() => shown(request),
+        // Whoever reaches another interface learns what Prometheus does: there is no password.
+        Door::Admin { .. } => shown(request).filter(|(ask, _)| matches!(ask, Ask::Metrics | Ask::Health)),
     };
-    match method {
+    let Some((ask, wanted)) = asked else { return Ask::Refused(Refused::NotFound) };
+    match request.method {
         b"HEAD" if wanted == "GET" => ask,
-        _ if method == wanted.as_bytes() => ask,
-        _ => Ask::Refused(Refused::Method(wanted)),
+        method if method != wanted.as_bytes() => Ask::Refused(Refused::Method(wanted)),
+        b"POST" => match may_change(request, token) {
+            Ok(()) => ask,
+            Err(refused) => Ask::Refused(refused),
+        },
+        // No page needs it, since it gets it with its address.
+        _ if ask == Ask::Token && request.origin.is_some() => Ask::Refused(Refused::Origin),
+        _ => ask,
     }
 }
 
@@ -123,6 +152,93 @@ const WHY: &[u8] = b"/why/";
 fn why(path: &[u8]) -> Option<String> {
     let id = std::str::from_utf8(path.strip_prefix(WHY)?).ok()?;
     (!id.is_empty() && !id.contains('/')).then(|| id.to_owned())
+}
+
+/// What both doors show.
+fn shown(request: &Request<'_>) -> Option<(Ask, &'static str)> {
+    let range = || range(request);
+    let look = |view: Result<View, Refused>| view.map_or_else(Ask::Refused, Ask::Look);
+    let ask = match request.path {
+        b"/status" => Ask::Status,
+        b"/certificates" => Ask::Certificates,
+        b"/metrics" => Ask::Metrics,
+        b"/healthz" => Ask::Health,
+        b"/live" => Ask::Live,
+        b"/slow" => Ask::Slow,
+        b"/history" => look(range().map(|range| View::Curves { site: parameter(request, "site"), range })),
+        b"/history/sites" => look(range().map(View::Sites)),
+        b"/history/apps" => look(range().map(View::Apps)),
+        b"/events" => look(range().map(View::Events)),
+        b"/history/handlers" => look(parameter(request, "site").map(View::Handlers).ok_or(Refused::Query)),
+        b"/dashboard" => Ask::PageMoved,
+        path if path.starts_with(WHY) => Ask::Why { id: why(path)? },
+        path => Ask::Page(page::asset(path)?),
+    };
+    Some((ask, "GET"))
+}
+
+/// What the control socket does besides.
+fn controlled(path: &[u8]) -> Option<(Ask, &'static str)> {
+    Some(match path {
+        b"/token" => (Ask::Token, "GET"),
+        b"/logs" => (Ask::Logs { follows: false }, "GET"),
+        b"/logs/follow" => (Ask::Logs { follows: true }, "GET"),
+        b"/reload" => (Ask::Reload(Restart::Changed), "POST"),
+        b"/restart" => (Ask::Reload(Restart::All), "POST"),
+        b"/stop" => (Ask::Stop, "POST"),
+        b"/marks/load/begin" => (Ask::Mark { begins: true }, "POST"),
+        b"/marks/load/end" => (Ask::Mark { begins: false }, "POST"),
+        path => return roll(path).or_else(|| workers(path)).or_else(|| revocation(path)),
+    })
+}
+
+/// File permissions decided who may open the control socket. A browser cannot; what forwards a page's requests to it
+/// passes on where the page is from, and the token that the page was given.
+fn may_change(request: &Request<'_>, token: &str) -> Result<(), Refused> {
+    if let Some(origin) = request.origin {
+        let host = origin.strip_prefix(b"http://").or_else(|| origin.strip_prefix(b"https://"));
+        if !host.is_some_and(|host| may_be_meant(Some(host), None)) {
+            return Err(Refused::Origin);
+        }
+    }
+    match request.token {
+        None if request.origin.is_none() => Ok(()),
+        Some(given) if is_same(given, token.as_bytes()) => Ok(()),
+        _ => Err(Refused::Token),
+    }
+}
+
+/// Takes the same time wherever two texts differ.
+fn is_same(given: &[u8], token: &[u8]) -> bool {
+    let differences =
+        given.iter().zip(token).fold(0, |differences, (given, token)| differences | (given ^ token));
+    given.len() == token.len() && differences == 0
+}
+
+/// `from` and `to`; the last hour where they are not said.
+fn range(request: &Request<'_>) -> Result<Range, Refused> {
+    let time = |name: &str| {
+        let text = parameter(request, name);
+        text.map(|text| text.parse::<u64>().map_err(|_| Refused::Query)).transpose()
+    };
+    let to = time("to")?.unwrap_or(request.now);
+    let from = time("from")?.unwrap_or(to.saturating_sub(RANGE_SECONDS));
+    // Later times overflow where they are rounded, and no clock has them.
+    if from < to && to <= u64::from(u32::MAX) { Ok(Range { from, to }) } else { Err(Refused::Query) }
+}
+
+/// A parameter of the query.
+fn parameter(request: &Request<'_>, name: &str) -> Option<String> {
+    let pairs = request.query?.split(|byte| *byte == b'&');
+    let value = pairs.filter_map(|pair| pair.strip_prefix(name.as_bytes())?.strip_prefix(b"=")).next()?;
+    String::from_utf8(percent_decode(value)?.into_owned()).ok()
+}
+
+/// `/restart/APP`
+fn roll(path: &[u8]) -> Option<(Ask, &'static str)> {
+    let app = std::str::from_utf8(path).ok()?.strip_prefix("/restart/")?;
+    let is_name = !app.is_empty() && !app.contains('/');
+    is_name.then(|| (Ask::Roll(app.to_owned()), "POST"))
 }
 
 /// `/workers/APP` or `/workers/APP/N`; names of applications hold no slash.
@@ -182,6 +298,17 @@ mod tests {
         Ask::Revoke { name: name.to_owned(), reason: RevocationReason::Superseded }
     }
 
+    const TOKEN: &str = "0123456789abcdef";
+
+    fn request<'r>(method: &'r str, path: &'r str) -> Request<'r> {
+        let (path, query) = match path.split_once('?') {
+            Some((path, query)) => (path, Some(query.as_bytes())),
+            None => (path, None),
+        };
+        let (method, path) = (method.as_bytes(), path.as_bytes());
+        Request { method, path, query, host: Some(b"localhost"), origin: None, token: None, now: 10_000 }
+    }
+
     #[test]
     fn each_door_answers_its_own_paths_only() {
         for (door, method, path, expected) in [
@@ -189,7 +316,16 @@ mod tests {
             (Door::Control, "HEAD", "/status", Ask::Status),
             (Door::Control, "GET", "/certificates", Ask::Certificates),
             (Door::Control, "POST", "/certificates", Ask::Refused(Refused::Method("GET"))),
-            (ADMIN, "GET", "/certificates", Ask::Refused(Refused::NotFound)),
+            (ADMIN, "GET", "/certificates", Ask::Certificates),
+            (Door::Control, "POST", "/restart/api", Ask::Roll("api".to_owned())),
+            (Door::Control, "POST", "/restart/", Ask::Refused(Refused::NotFound)),
+            (ADMIN, "POST", "/restart/api", Ask::Refused(Refused::NotFound)),
+            (Door::Control, "GET", "/token", Ask::Token),
+            (ADMIN, "GET", "/token", Ask::Refused(Refused::NotFound)),
+            (ADMIN, "GET", "/live", Ask::Live),
+            (ADMIN, "GET", "/dashboard", Ask::PageMoved),
+            (ADMIN, "GET", "/dashboard/../token", Ask::Refused(Refused::NotFound)),
+            (ADMIN, "POST", "/history", Ask::Refused(Refused::Method("GET"))),
             (Door::Control, "POST", "/certificates/*.a.example/revoke/superseded", revoke("*.a.example")),
             (Door::Control, "POST", "/certificates/::1/revoke/superseded", revoke("::1")),
             (
@@ -238,14 +374,10 @@ mod tests {
             (ADMIN, "GET", "/healthz", Ask::Health),
             (ADMIN, "POST", "/metrics", Ask::Refused(Refused::Method("GET"))),
             (ADMIN, "POST", "/stop", Ask::Refused(Refused::NotFound)),
-            (ADMIN, "GET", "/status", Ask::Refused(Refused::NotFound)),
+            (ADMIN, "GET", "/status", Ask::Status),
             (ADMIN, "GET", "/metrics/", Ask::Refused(Refused::NotFound)),
         ] {
-            assert_eq!(
-                read(door, method.as_bytes(), path.as_bytes(), Some(b"localhost")),
-                expected,
-                "{method} {path}"
-            );
+            assert_eq!(read(door, &request(method, path), TOKEN), expected, "{method} {path}");
         }
     }
 
@@ -266,10 +398,60 @@ mod tests {
             ("127.0.0.1.attacker.example", false),
             ("", false),
         ] {
-            let ask = read(ADMIN, b"GET", b"/metrics", Some(host.as_bytes()));
+            let asked = Request { host: Some(host.as_bytes()), ..request("GET", "/metrics") };
+            let ask = read(ADMIN, &asked, TOKEN);
             assert_eq!(ask == Ask::Metrics, meant, "{host:?}");
         }
-        assert_eq!(read(ADMIN, b"GET", b"/metrics", None), Ask::Metrics);
-        assert_eq!(read(Door::Control, b"GET", b"/status", Some(b"anything.example")), Ask::Status);
+        let without = Request { host: None, ..request("GET", "/metrics") };
+        assert_eq!(read(ADMIN, &without, TOKEN), Ask::Metrics);
+        let other = Request { host: Some(b"anything.example"), ..request("GET", "/status") };
+        assert_eq!(read(Door::Control, &other, TOKEN), Ask::Status);
+    }
+
+    #[test]
+    fn a_page_changes_nothing_without_the_token_and_one_of_another_origin_nothing_at_all() {
+        let reload = Ask::Reload(Restart::Changed);
+        for (origin, token, expected) in [
+            (None, None, reload.clone()),
+            (None, Some(TOKEN), reload.clone()),
+            (None, Some("0123456789abcdee"), Ask::Refused(Refused::Token)),
+            (None, Some(""), Ask::Refused(Refused::Token)),
+            (Some("http://127.0.0.1:4711"), Some(TOKEN), reload.clone()),
+            (Some("http://localhost:4711"), Some(TOKEN), reload),
+            (Some("http://127.0.0.1:4711"), None, Ask::Refused(Refused::Token)),
+            (Some("http://attacker.example"), Some(TOKEN), Ask::Refused(Refused::Origin)),
+            (Some("null"), Some(TOKEN), Ask::Refused(Refused::Origin)),
+            (Some("http://127.0.0.1.attacker.example"), Some(TOKEN), Ask::Refused(Refused::Origin)),
+        ] {
+            let asked = Request {
+                origin: origin.map(str::as_bytes),
+                token: token.map(str::as_bytes),
+                ..request("POST", "/reload")
+            };
+            assert_eq!(read(Door::Control, &asked, TOKEN), expected, "{origin:?} {token:?}");
+        }
+        let page = Request { origin: Some(b"http://127.0.0.1:4711"), ..request("GET", "/token") };
+        assert_eq!(read(Door::Control, &page, TOKEN), Ask::Refused(Refused::Origin));
+    }
+
+    #[test]
+    fn a_range_is_the_last_hour_unless_it_is_said() {
+        let events = |from, to| Ask::Look(View::Events(Range { from, to }));
+        for (query, expected) in [
+            ("", events(6_400, 10_000)),
+            ("?from=5", events(5, 10_000)),
+            ("?to=7200&from=10", events(10, 7_200)),
+            ("?to=7200", events(3_600, 7_200)),
+            ("?from=10&to=10", Ask::Refused(Refused::Query)),
+            ("?from=-1", Ask::Refused(Refused::Query)),
+            ("?to=99999999999", Ask::Refused(Refused::Query)),
+        ] {
+            let path = format!("/events{query}");
+            assert_eq!(read(ADMIN, &request("GET", &path), TOKEN), expected, "{query}");
+        }
+        let site = "/history?site=https%3A%2F%2Fa.example&from=1&to=2";
+        let curves = View::Curves { site: Some("https://a.example".into()), range: Range { from: 1, to: 2 } };
+        assert_eq!(read(ADMIN, &request("GET", site), TOKEN), Ask::Look(curves));
+        assert_eq!(read(ADMIN, &request("GET", "/history/handlers"), TOKEN), Ask::Refused(Refused::Query));
     }
 }

@@ -2,18 +2,23 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use onehop_http1::{
     AnswerHead, BodyLength, BodyRead, Limits, Method, Next, Refusal, RequestHead, ServerCodec,
 };
 use serde_json::json;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::time::timeout;
+use tokio::sync::Semaphore;
+use tokio::time::{sleep, timeout};
 
-use super::Api;
-use super::ask::{self, Ask, Door, Refused};
-use crate::limits::{ADMIN_READ_BYTES, ADMIN_REQUEST_BYTES_MAX, HEADER_FIELDS_MAX, TARGET_BYTES_MAX};
+use super::ask::{self, Ask, Door, Refused, Request};
+use super::{Api, page};
+use crate::control::Live;
+use crate::limits::{
+    ADMIN_READ_BYTES, ADMIN_REQUEST_BYTES_MAX, HEADER_FIELDS_MAX, LIVE_INTERVAL, LIVE_LISTENERS_MAX,
+    TARGET_BYTES_MAX,
+};
 use onehop_connection::limits::{
     BODY_PROGRESS_DEADLINE, HEAD_DEADLINE, IDLE_DEADLINE, WRITE_PROGRESS_DEADLINE,
 };
@@ -26,14 +31,23 @@ const JSON: &str = "application/json";
 /// One JSON object a line.
 pub(super) const JSON_LINES: &str = "application/x-ndjson";
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
+const EVENT_STREAM: &str = "text/event-stream";
 const TEXT: &str = "text/plain; charset=utf-8";
 
 /// Answers until the client or a fault ends it. A broken connection is nobody's concern but the client's.
-pub(super) async fn answer<S: AsyncRead + AsyncWrite + Unpin>(stream: S, door: Door, api: Arc<dyn Api>) {
+pub(super) async fn answer<S: AsyncRead + AsyncWrite + Unpin>(
+    stream: S,
+    door: Door,
+    api: Arc<dyn Api>,
+    token: Arc<str>,
+) {
     let mut connection =
         Connection { stream, input: Vec::new(), codec: ServerCodec::new(limits()), head: RequestHead::new() };
-    let _ = connection.run(door, &api).await;
+    let _ = connection.run(door, &api, &token).await;
 }
+
+/// A place for each listener to `/live`, of all doors.
+static LISTENERS: Semaphore = Semaphore::const_new(LIVE_LISTENERS_MAX);
 
 pub(super) struct Connection<S> {
     pub(super) stream: S,
@@ -49,14 +63,14 @@ pub(super) struct Reply {
     content_type: &'static str,
     /// Whole lines besides the usual ones.
     fields: &'static str,
-    body: String,
+    body: Vec<u8>,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
-    async fn run(&mut self, door: Door, api: &Arc<dyn Api>) -> io::Result<()> {
+    async fn run(&mut self, door: Door, api: &Arc<dyn Api>, token: &Arc<str>) -> io::Result<()> {
         loop {
             let asked = match self.read_request().await? {
-                Ok(true) => ask::read(door, self.head.method_bytes(), self.head.path(), self.head.host()),
+                Ok(true) => ask::read(door, &self.request(), token),
                 Ok(false) => return Ok(()),
                 Err(refusal) => {
                     let reply = Reply::error(refusal.status(), refusal.name());
@@ -67,8 +81,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             if asked == (Ask::Logs { follows: true }) && self.head.method() == Method::Get {
                 return self.follow(api).await;
             }
+            if asked == Ask::Live
+                && let Ok(_place) = LISTENERS.try_acquire()
+            {
+                return self.show_live(api).await;
+            }
             let stops = asked == Ask::Stop;
-            let reply = carry_out(asked, api).await;
+            let reply = carry_out(asked, api, token).await;
             let next = self.write(&reply).await?;
             if stops {
                 // Only once the answer is out: the process may end at any moment after this.
@@ -78,6 +97,66 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 return self.stream.shutdown().await;
             }
         }
+    }
+
+    /// What decides about the request that was read.
+    fn request(&self) -> Request<'_> {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        Request {
+            method: self.head.method_bytes(),
+            path: self.head.path(),
+            query: self.head.query(),
+            host: self.head.host(),
+            origin: self.head.find("origin"),
+            token: self.head.find("onehop-token"),
+            now: now.as_secs(),
+        }
+    }
+
+    /// Sends what happens until the client has left.
+    async fn show_live(&mut self, api: &Arc<dyn Api>) -> io::Result<()> {
+        let mut out = Vec::new();
+        self.write_head(&mut out, 200, EVENT_STREAM, "", BodyLength::Chunked);
+        if !self.codec.sends_body() {
+            self.codec.finish(&mut out, b"");
+            self.send(&out).await?;
+            return self.stream.shutdown().await;
+        }
+        let mut live = Live::default();
+        loop {
+            let looked = call(api, move |api| (api.live(&mut live), live)).await;
+            let Some((event, next)) = looked else { return self.stream.shutdown().await };
+            live = next;
+            if let Some(event) = event {
+                self.codec.write_data(&mut out, format!("data: {event}\n\n").as_bytes());
+            }
+            self.send(&out).await?;
+            out.clear();
+            let mut byte = [0; 1];
+            tokio::select! {
+                () = sleep(LIVE_INTERVAL) => {}
+                // It has left, or says something while it listens.
+                _ = self.stream.read(&mut byte) => return Ok(()),
+            }
+        }
+    }
+
+    fn write_head(
+        &mut self,
+        out: &mut Vec<u8>,
+        status: u16,
+        content_type: &str,
+        more: &str,
+        body: BodyLength,
+    ) {
+        // Nothing here may be kept by a cache or taken for another type.
+        let fields = format!(
+            "Content-Type: {content_type}\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n{more}"
+        );
+        let date = format!("Date: {}\r\n", httpdate::fmt_http_date(SystemTime::now()));
+        let head =
+            AnswerHead { status, fields: fields.as_bytes(), date: date.as_bytes(), body, upgrade: false };
+        self.codec.write_head(out, head);
     }
 
     /// Reads a head and throws its body away; `false` where the client is gone. No request to a door has
@@ -148,24 +227,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 
     pub(super) async fn write(&mut self, reply: &Reply) -> io::Result<Next> {
-        // Nothing here may be kept by a cache or taken for another type.
-        let fields = format!(
-            "Content-Type: {}\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n{}",
-            reply.content_type, reply.fields
-        );
-        let body = BodyLength::Known(reply.body.len() as u64);
-        let date = format!("Date: {}\r\n", httpdate::fmt_http_date(std::time::SystemTime::now()));
         let mut out = Vec::with_capacity(reply.body.len() + 512);
-        let head = AnswerHead {
-            status: reply.status,
-            fields: fields.as_bytes(),
-            date: date.as_bytes(),
-            body,
-            upgrade: false,
-        };
-        self.codec.write_head(&mut out, head);
+        let body = BodyLength::Known(reply.body.len() as u64);
+        self.write_head(&mut out, reply.status, reply.content_type, reply.fields, body);
         if self.codec.sends_body() {
-            self.codec.write_data(&mut out, reply.body.as_bytes());
+            self.codec.write_data(&mut out, &reply.body);
         }
         let next = self.codec.finish(&mut out, b"");
         self.send(&out).await?;
@@ -189,7 +255,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 impl Reply {
     fn json(status: u16, value: &impl serde::Serialize) -> Self {
         // Only a map with keys that are no strings could fail; there is none.
-        let body = serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned());
+        let body = serde_json::to_vec(value).unwrap_or_else(|_| b"null".to_vec());
         Reply { status, content_type: JSON, fields: "", body }
     }
 
@@ -197,16 +263,40 @@ impl Reply {
         Self::json(status, &json!({ "error": reason }))
     }
 
+    fn refusal(refused: Refused) -> Self {
+        match refused {
+            Refused::NotFound => Self::error(404, "there is no such path here; see docs/control-api.md"),
+            Refused::Method(wanted) => Reply {
+                fields: if wanted == "POST" { "Allow: POST\r\n" } else { "Allow: GET, HEAD\r\n" },
+                ..Self::error(405, &format!("this path wants {wanted}"))
+            },
+            Refused::Host => Self::error(
+                421,
+                "only localhost and the address itself are answered here, so that no web page can read it under a name \
+                 of its own; ask by address",
+            ),
+            Refused::Origin => Self::error(403, "a page of another origin changes nothing here"),
+            Refused::Token => Self::error(
+                403,
+                "a page changes something only with the token of the URL that `onehop dashboard` prints; open it again",
+            ),
+            Refused::Query => Self::error(
+                400,
+                "`from` and `to` are seconds since 1970, `from` before `to`; `site` is a label of /status",
+            ),
+        }
+    }
+
     fn lost() -> Self {
         Self::error(500, "the call ended in a panic; the log has it")
     }
 }
 
-async fn carry_out(asked: Ask, api: &Arc<dyn Api>) -> Reply {
+async fn carry_out(asked: Ask, api: &Arc<dyn Api>, token: &str) -> Reply {
     match asked {
-        Ask::Health => Reply { status: 200, content_type: TEXT, fields: "", body: "ok\n".into() },
+        Ask::Health => Reply { status: 200, content_type: TEXT, fields: "", body: b"ok\n".to_vec() },
         Ask::Metrics => match call(api, |api| api.metrics()).await {
-            Some(body) => Reply { status: 200, content_type: PROMETHEUS, fields: "", body },
+            Some(text) => Reply { status: 200, content_type: PROMETHEUS, fields: "", body: text.into() },
             None => Reply::lost(),
         },
         Ask::Status => match call(api, |api| api.status()).await {
@@ -246,23 +336,36 @@ async fn carry_out(asked: Ask, api: &Arc<dyn Api>) -> Reply {
             Some(Err(reason)) => Reply::error(422, &reason),
             None => Reply::lost(),
         },
+        Ask::Roll(app) => match call(api, move |api| api.roll(&app)).await {
+            Some(Ok(status)) => Reply::json(200, &status),
+            Some(Err(reason)) => Reply::error(422, &reason),
+            None => Reply::lost(),
+        },
+        Ask::Look(view) => match call(api, move |api| api.history(&view)).await {
+            Some(Some(json)) => Reply { status: 200, content_type: JSON, fields: "", body: json.into() },
+            Some(None) => Reply::error(
+                404,
+                "there is no such site, or the history is off (`history` in the global block)",
+            ),
+            None => Reply::lost(),
+        },
+        Ask::Live => Reply::error(503, "too many listen already"),
+        Ask::Token => Reply::json(200, &json!({ "token": token })),
+        Ask::Page(asset) => Reply {
+            status: 200,
+            content_type: asset.content_type,
+            fields: page::FIELDS,
+            body: asset.body.to_vec(),
+        },
+        Ask::PageMoved => {
+            Reply { fields: "Location: /dashboard/\r\n", ..Reply::error(308, "it is at /dashboard/") }
+        }
         Ask::Mark { begins } => match call(api, move |api| api.mark_load(begins)).await {
             Some(()) => Reply::json(200, &json!({ "marked": true })),
             None => Reply::lost(),
         },
         Ask::Stop => Reply::json(202, &json!({ "stopping": true })),
-        Ask::Refused(Refused::NotFound) => {
-            Reply::error(404, "there is no such path here; see docs/control-api.md")
-        }
-        Ask::Refused(Refused::Method(wanted)) => Reply {
-            fields: if wanted == "POST" { "Allow: POST\r\n" } else { "Allow: GET, HEAD\r\n" },
-            ..Reply::error(405, &format!("this path wants {wanted}"))
-        },
-        Ask::Refused(Refused::Host) => Reply::error(
-            421,
-            "only localhost and the address itself are answered here, so that no web page can read it under a name \
-             of its own; ask by address",
-        ),
+        Ask::Refused(refused) => Reply::refusal(refused),
     }
 }
 

@@ -1,7 +1,8 @@
 //! The control socket and the admin endpoint: one small JSON API over HTTP/1.1 (docs/control-api.md).
 //!
-//! Two doors. The control socket (a Unix socket, mode 0600) shows the status and the certificates, revokes certificates,
-//! reloads, stops and changes numbers of workers; whoever may open it may do that. Both show slow requests, metrics and health; the admin address (TCP) nothing else.
+//! Two doors. The control socket (a Unix socket, mode 0600) revokes certificates, reloads, stops, and replaces workers or changes
+//! their number; whoever may open it may do that. Both show the status, the certificates, the history, slow requests, metrics, health and the
+//! dashboard; the admin address (TCP) changes nothing.
 //! Runs on a thread and a runtime of its own: it must never take a core's time, and a client of it can at
 //! worst exhaust its own small bounds. What is asked is decided in `ask.rs`, bytes are moved in `connection.rs` and, of logs that go on, in
 //! `follow.rs`.
@@ -9,6 +10,7 @@
 mod ask;
 mod connection;
 mod follow;
+mod page;
 mod socket;
 
 #[cfg(test)]
@@ -24,8 +26,10 @@ use onehop_certificates::issuer::RevocationReason;
 use onehop_metrics::recent::Recent;
 use tokio::sync::{Semaphore, watch};
 
-use super::{CertificatesStatus, ReloadSummary, Restart, RevokedCertificate, Status};
-use crate::limits::{ADMIN_ACCEPT_PAUSE, ADMIN_CONNECTIONS_MAX, CONTROL_CONNECTIONS_MAX};
+use super::{CertificatesStatus, Live, ReloadSummary, Restart, RevokedCertificate, Status, View};
+use crate::limits::{
+    ADMIN_ACCEPT_PAUSE, ADMIN_CONNECTIONS_MAX, CONTROL_CONNECTIONS_MAX, CONTROL_TOKEN_BYTES,
+};
 use crate::request::retained::RetainedRequest;
 use ask::Door;
 
@@ -65,6 +69,18 @@ pub trait Api: Send + Sync {
     /// # Errors
     /// There is no such application, or the number is out of bounds; for a person.
     fn workers(&self, app: &str, wanted: Option<usize>) -> Result<super::AppStatus, String>;
+
+    /// Replaces all workers of an application, and gives what it has once a new one serves.
+    ///
+    /// # Errors
+    /// There is no such application, or its new worker does not start; for a person.
+    fn roll(&self, app: &str) -> Result<super::AppStatus, String>;
+
+    /// A view of the history as JSON; `None` where it is off, or there is no such site.
+    fn history(&self, view: &View) -> Option<String>;
+
+    /// What happened since a listener was shown something, as JSON; nothing at the first call.
+    fn live(&self, live: &mut Live) -> Option<String>;
 
     /// Begins to stop; returns at once.
     fn stop(&self);
@@ -109,9 +125,10 @@ impl Admin {
             let _context = runtime.enter();
             Doors { tcp: tcp.map(open_tcp).transpose()?, control: control.map(open_unix).transpose()? }
         };
+        let token = new_token()?;
         let (closing, closed) = watch::channel(());
         let thread = thread::Builder::new().name("admin".into()).spawn(move || {
-            runtime.block_on(doors.answer(api, closed));
+            runtime.block_on(doors.answer(api, token, closed));
             // A reload that is under way ends by itself; nobody waits for it any more.
             runtime.shutdown_background();
         })?;
@@ -137,9 +154,9 @@ struct Doors {
 }
 
 impl Doors {
-    async fn answer(self, api: Arc<dyn Api>, closed: watch::Receiver<()>) {
-        let tcp = accept_tcp(self.tcp, Arc::clone(&api));
-        let control = accept_control(self.control, api);
+    async fn answer(self, api: Arc<dyn Api>, token: Arc<str>, closed: watch::Receiver<()>) {
+        let tcp = accept_tcp(self.tcp, Arc::clone(&api), Arc::clone(&token));
+        let control = accept_control(self.control, api, token);
         let mut closed = closed;
         tokio::select! {
             () = tcp => {}
@@ -150,7 +167,7 @@ impl Doors {
     }
 }
 
-async fn accept_tcp(listener: Option<tokio::net::TcpListener>, api: Arc<dyn Api>) {
+async fn accept_tcp(listener: Option<tokio::net::TcpListener>, api: Arc<dyn Api>, token: Arc<str>) {
     let Some(listener) = listener else { return std::future::pending().await };
     let places = Arc::new(Semaphore::new(ADMIN_CONNECTIONS_MAX));
     loop {
@@ -159,9 +176,9 @@ async fn accept_tcp(listener: Option<tokio::net::TcpListener>, api: Arc<dyn Api>
         match listener.accept().await {
             Ok((stream, _)) => {
                 let door = Door::Admin { local: stream.local_addr().ok().map(|address| address.ip()) };
-                let api = Arc::clone(&api);
+                let (api, token) = (Arc::clone(&api), Arc::clone(&token));
                 tokio::spawn(async move {
-                    connection::answer(stream, door, api).await;
+                    connection::answer(stream, door, api, token).await;
                     drop(place);
                 });
             }
@@ -170,22 +187,29 @@ async fn accept_tcp(listener: Option<tokio::net::TcpListener>, api: Arc<dyn Api>
     }
 }
 
-async fn accept_control(listener: Option<tokio::net::UnixListener>, api: Arc<dyn Api>) {
+async fn accept_control(listener: Option<tokio::net::UnixListener>, api: Arc<dyn Api>, token: Arc<str>) {
     let Some(listener) = listener else { return std::future::pending().await };
     let places = Arc::new(Semaphore::new(CONTROL_CONNECTIONS_MAX));
     loop {
         let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
         match listener.accept().await {
             Ok((stream, _)) => {
-                let api = Arc::clone(&api);
+                let (api, token) = (Arc::clone(&api), Arc::clone(&token));
                 tokio::spawn(async move {
-                    connection::answer(stream, Door::Control, api).await;
+                    connection::answer(stream, Door::Control, api, token).await;
                     drop(place);
                 });
             }
             Err(_) => tokio::time::sleep(ADMIN_ACCEPT_PAUSE).await,
         }
     }
+}
+
+/// What a page has to send with a change: new with each start, so that an old page changes nothing.
+fn new_token() -> io::Result<Arc<str>> {
+    let mut bytes = [0; CONTROL_TOKEN_BYTES];
+    aws_lc_rs::rand::fill(&mut bytes).map_err(|_| io::Error::other("the system gives no random numbers"))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into())
 }
 
 fn open_tcp(listener: TcpListener) -> io::Result<tokio::net::TcpListener> {

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::control::{AppStatus, SiteStatus, StoreStatus};
+use crate::limits::LIVE_LISTENERS_MAX;
 
 /// Long enough for any machine, short enough for a test that fails.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -89,6 +90,18 @@ impl Api for Remembering {
     }
 
     fn mark_load(&self, _: bool) {}
+
+    fn roll(&self, app: &str) -> Result<AppStatus, String> {
+        self.workers(app, None)
+    }
+
+    fn history(&self, view: &View) -> Option<String> {
+        (*view != View::Handlers("off".into())).then(|| format!("{{\"view\":\"{view:?}\"}}"))
+    }
+
+    fn live(&self, _: &mut Live) -> Option<String> {
+        Some("{\"at\":1}".to_owned())
+    }
 
     fn reload(&self, _: crate::control::Restart) -> Result<ReloadSummary, String> {
         if let Some(gate) = self.gate.lock().expect("no panic").take() {
@@ -259,7 +272,9 @@ fn the_admin_address_shows_metrics_and_health_and_cannot_stop() {
     assert!(answer.ends_with("onehop_requests_total 5\n"), "{answer}");
     assert!(running.tcp(&ask("GET /healthz")).ends_with("\r\n\r\nok\n"));
     assert!(running.tcp(&ask("HEAD /metrics")).ends_with("\r\n\r\n"));
-    for line in ["POST /stop", "POST /reload", "GET /status", "GET /"] {
+    for line in
+        ["POST /stop", "POST /reload", "POST /restart/api", "POST /workers/api/4", "GET /token", "GET /"]
+    {
         assert!(running.tcp(&ask(line)).starts_with("HTTP/1.1 404"), "{line}");
     }
     assert_eq!(running.api.stops.load(Ordering::Relaxed), 0);
@@ -268,9 +283,76 @@ fn the_admin_address_shows_metrics_and_health_and_cannot_stop() {
 #[test]
 fn a_page_under_a_name_of_its_own_reads_nothing() {
     let running = Running::start(Remembering::default());
-    let answer = running.tcp("GET /metrics HTTP/1.1\r\nHost: rebound.example\r\nConnection: close\r\n\r\n");
-    assert!(answer.starts_with("HTTP/1.1 421"), "{answer}");
-    assert!(!answer.contains("onehop_requests_total"), "{answer}");
+    for path in ["/metrics", "/dashboard/", "/history", "/status", "/live"] {
+        let answer = running
+            .tcp(&format!("GET {path} HTTP/1.1\r\nHost: rebound.example\r\nConnection: close\r\n\r\n"));
+        assert!(answer.starts_with("HTTP/1.1 421"), "{answer}");
+        assert!(!answer.contains("onehop_requests_total"), "{answer}");
+    }
+}
+
+#[test]
+fn a_page_reloads_with_the_token_of_the_control_socket_only() {
+    let running = Running::start(Remembering::default());
+    let answer = running.control(&ask("GET /token"));
+    let token = answer.split('"').nth(3).expect("a token");
+    assert_eq!(token.len(), 2 * CONTROL_TOKEN_BYTES, "{answer}");
+    let post = |origin: &str, token: &str| {
+        let fields = format!("Origin: {origin}\r\nOnehop-Token: {token}\r\nConnection: close\r\n");
+        running.control(&format!("POST /reload HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n"))
+    };
+    for (origin, token) in [("http://attacker.example", token), ("http://localhost", "0000")] {
+        assert!(post(origin, token).starts_with("HTTP/1.1 403"), "{origin} {token}");
+    }
+    assert_eq!(running.api.reloads.load(Ordering::Relaxed), 0);
+    assert!(post("http://localhost", token).starts_with("HTTP/1.1 200"));
+    assert_eq!(running.api.reloads.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn the_page_runs_its_own_files_only() {
+    let running = Running::start(Remembering::default());
+    let answer = running.tcp(&ask("GET /dashboard/"));
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("Content-Type: text/html"), "{answer}");
+    assert!(answer.contains("Content-Security-Policy: default-src 'self'"), "{answer}");
+    assert!(running.tcp(&ask("GET /dashboard")).contains("Location: /dashboard/\r\n"));
+}
+
+#[test]
+fn a_view_is_json_and_a_history_that_is_off_is_missing() {
+    let running = Running::start(Remembering::default());
+    assert!(running.tcp(&ask("GET /history/sites?from=1&to=2")).contains("{\"view\":\"Sites("));
+    assert!(running.tcp(&ask("GET /history/handlers?site=off")).starts_with("HTTP/1.1 404"));
+    assert!(running.tcp(&ask("GET /events?from=x")).starts_with("HTTP/1.1 400"));
+}
+
+#[test]
+fn live_figures_are_events_for_a_bounded_number_of_listeners() {
+    let running = Running::start(Remembering::default());
+    let listen = || {
+        let mut stream = TcpStream::connect(running.tcp).expect("connected");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+        stream.write_all(ask("GET /live").as_bytes()).expect("sent");
+        let mut begin = [0; 12];
+        stream.read_exact(&mut begin).expect("an answer");
+        (String::from_utf8_lossy(&begin).into_owned(), stream)
+    };
+    let mut listeners: Vec<_> = (0..LIVE_LISTENERS_MAX).map(|_| listen()).collect();
+    assert!(listeners.iter().all(|(begin, _)| begin == "HTTP/1.1 200"));
+    assert_eq!(listen().0, "HTTP/1.1 503");
+    let mut text = String::new();
+    while !text.contains("data: {\"at\":1}\n\n") {
+        let mut piece = [0; 256];
+        let read = listeners[0].1.read(&mut piece).expect("more");
+        assert!(read > 0, "{text}");
+        text.push_str(&String::from_utf8_lossy(&piece[..read]));
+    }
+    // Whoever leaves makes room.
+    listeners.clear();
+    let begun = std::time::Instant::now();
+    while listen().0 != "HTTP/1.1 200" {
+        assert!(begun.elapsed() < PATIENCE);
+    }
 }
 
 #[test]

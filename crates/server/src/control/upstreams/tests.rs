@@ -55,6 +55,7 @@ fn checked(proxies: &[checked::Proxy]) -> Checked {
         http_port: 80,
         https_port: 443,
         data_directory: None,
+        history: None,
     };
     Checked { global, listeners: Vec::new(), sites: sites.collect() }
 }
