@@ -83,7 +83,7 @@ impl History {
             retry_at: 0,
             is_in_trouble: false,
             kinds: Default::default(),
-            last_at: 0,
+            last_at: now,
             notices: Vec::new(),
         };
         history.retry(now);

@@ -221,7 +221,8 @@ fn range(request: &Request<'_>) -> Result<Range, Refused> {
         let text = parameter(request, name);
         text.map(|text| text.parse::<u64>().map_err(|_| Refused::Query)).transpose()
     };
-    let to = time("to")?.unwrap_or(request.now);
+    // The second that has begun is part of it.
+    let to = time("to")?.unwrap_or(request.now + 1);
     let from = time("from")?.unwrap_or(to.saturating_sub(RANGE_SECONDS));
     // Later times overflow where they are rounded, and no clock has them.
     if from < to && to <= u64::from(u32::MAX) { Ok(Range { from, to }) } else { Err(Refused::Query) }
@@ -438,8 +439,8 @@ mod tests {
     fn a_range_is_the_last_hour_unless_it_is_said() {
         let events = |from, to| Ask::Look(View::Events(Range { from, to }));
         for (query, expected) in [
-            ("", events(6_400, 10_000)),
-            ("?from=5", events(5, 10_000)),
+            ("", events(6_401, 10_001)),
+            ("?from=5", events(5, 10_001)),
             ("?to=7200&from=10", events(10, 7_200)),
             ("?to=7200", events(3_600, 7_200)),
             ("?from=10&to=10", Ask::Refused(Refused::Query)),
