@@ -1,0 +1,65 @@
+// Since when a site is slow, after which event, and where its time goes. Pure.
+
+const MIN_FACTOR = 2; // below it, ordinary noise of a p99
+const MIN_RISE_MS = 20; // a rise that nobody feels is none
+const EVENT_SECONDS_BEFORE = 900; // an effect may take a few minutes to show
+const CHANGES = ["release", "reload", "start", "app_rolled"];
+
+const median = (values) => quantile(values, 0.5);
+function quantile(values, part) {
+  const sorted = [...values].sort((one, other) => one - other);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))];
+}
+
+/** When the latest values rose to where they are: `{since, before, now}`, or null where they have not. */
+export function onset(times, values) {
+  const known = times.map((at, index) => ({ at, value: values[index] })).filter(({ value }) => value !== null);
+  if (known.length < 6) return null;
+  const now = median(known.slice(-5).map(({ value }) => value));
+  const calm = quantile(known.map(({ value }) => value), 0.25);
+  if (now < MIN_FACTOR * calm || now - calm < MIN_RISE_MS) return null;
+  const threshold = Math.sqrt(now * Math.max(calm, 0.01));
+  let since = known.length - 1;
+  // One low point between two high ones is a pause of the noise, not of the trouble.
+  while (since > 0 && (known[since - 1].value >= threshold || known[since - 2]?.value >= threshold)) since -= 1;
+  return since === 0 ? null : { since: known[since].at, before: calm, now };
+}
+
+/** The event that may have begun it: the nearest one before, changes of what runs before others. */
+export function eventBefore(events, since, stepSeconds) {
+  const near = events.filter(({ at }) => at <= since + stepSeconds && at >= since - EVENT_SECONDS_BEFORE);
+  const isEffect = ({ event }) => event.startsWith("overload") || event.startsWith("certificate");
+  return near.find(({ event }) => CHANGES.includes(event)) ?? near.find((event) => !isEffect(event)) ?? null;
+}
+
+export const PARTS = [
+  { key: "queue", label: "waiting for a free slot" },
+  { key: "connect", label: "connecting to the upstream" },
+  { key: "lag", label: "blocked event loop" },
+  { key: "handler", label: "the handler's own work" },
+  { key: "body", label: "sending the body" },
+];
+
+/** A request's time by part, in milliseconds. The lag of the event loop is within the wait for the first byte. */
+export function partsOf({ parts = {} }) {
+  const lag = Math.min(parts.lag_ms ?? 0, parts.first_byte_ms ?? 0);
+  return {
+    queue: parts.queue_ms ?? 0,
+    connect: parts.connect_ms ?? 0,
+    lag,
+    handler: (parts.first_byte_ms ?? 0) - lag,
+    body: parts.body_ms ?? 0,
+  };
+}
+
+/** The part with the most time of all these requests: `{part, share}`, or null. */
+export function heaviest(requests) {
+  const sums = { queue: 0, connect: 0, lag: 0, handler: 0, body: 0 };
+  for (const request of requests) {
+    for (const [key, value] of Object.entries(partsOf(request))) sums[key] += value;
+  }
+  const total = Object.values(sums).reduce((sum, value) => sum + value, 0);
+  if (total === 0) return null;
+  const part = PARTS.reduce((most, one) => (sums[one.key] > sums[most.key] ? one : most));
+  return { part, share: sums[part.key] / total };
+}
