@@ -1,7 +1,7 @@
 // The frame of every view: what is asked for all of them, navigation, the range, messages.
 
 import { useCallback, useEffect, useMemo, useState } from "preact/hooks";
-import { useCertificates, useLive, useRange, useRecent, useSlow, useStatus } from "./data.js";
+import { now, useCertificates, useLive, useRange, useRecent, useSlow, useStatus } from "./data.js";
 import { clock, siteName } from "./format.js";
 import { RANGES, unzoomed } from "./range.js";
 import { State } from "./parts.jsx";
@@ -38,11 +38,11 @@ export function App() {
   const certificates = useCertificates();
   const slow = useSlow();
   const events = useRange("/events", route.range).data?.events ?? NOTHING;
-  const { recent, earlier, events: hour } = useRecent();
+  const { recent, usual, lately } = useRecent();
   const live = useLive();
   const problems = useMemo(
-    () => problemsOf({ status, certificates: certificates.data, recent, earlier, events: hour }),
-    [status, certificates.data, recent, earlier, hour]);
+    () => problemsOf({ status, certificates: certificates.data, recent, usual, events: lately, now: now() }),
+    [status, certificates.data, recent, usual, lately]);
   const sentence = sentenceOf({ status, problems, recent, lostAt });
 
   const tell = (text) => {
@@ -63,7 +63,7 @@ export function App() {
   useEffect(() => scrollTo(0, 0), [route.view, route.name]);
 
   const page = {
-    route, status, certificates, slow, events, hour, live, now: { recent, earlier }, problems, sentence, isDark: theme.isDark, tell,
+    route, status, certificates, slow, events, lately: lately ?? NOTHING, live, now: { recent, usual }, problems, sentence, isDark: theme.isDark, tell,
   };
   const Show = view?.show;
   return (
@@ -76,7 +76,9 @@ export function App() {
         {route.view === "sites" ? <Site key={route.name} site={route.name} /> : Show ? <Show /> : <p class="empty">There is no such view.</p>}
       </main>
       <footer>
-        <span>Keys: <kbd>/</kbd> search, <kbd>j</kbd> <kbd>k</kbd> rows, <kbd>Enter</kbd> open, <kbd>Esc</kbd> leave a zoom. Drag in a curve to zoom.</span>
+        <span>
+          Keys: <kbd>/</kbd> search, <kbd>j</kbd> <kbd>k</kbd> rows, <kbd>Enter</kbd> open, <kbd>Esc</kbd> leave a zoom. Drag in a curve to zoom.
+        </span>
         <span>onehop {status?.version}</span>
       </footer>
       <p class="message" role="status" hidden={!message}>{message}</p>
@@ -100,8 +102,8 @@ function Header({ theme }) {
       <span class="live" title={live.isOpen ? "requests per second, every 2 seconds" : "the live stream is closed; the page opens it again"}>
         <State level={live.isOpen ? "well" : "busy"} /> {live.isOpen ? liveRate(live) : "not live"}
       </span>
-      <button type="button" class="action theme" onClick={theme.next} aria-label={`Colours: ${theme.choice}. Change.`}>
-        {{ system: "◐ Auto", light: "○ Light", dark: "● Dark" }[theme.choice]}
+      <button type="button" class="action theme" onClick={theme.next} title="light, dark, or as the system has it">
+        {{ system: "◐ Auto", light: "○ Light", dark: "● Dark" }[theme.choice]}<span class="hidden"> colours</span>
       </button>
     </header>
   );
@@ -122,8 +124,14 @@ function Toolbar() {
       {!range.isLive && (
         <a class="action" href={to({ from: undefined, to: undefined })}>✕ {clock(range.from)} to {clock(range.to)}</a>
       )}
-      <label><input type="checkbox" checked={query.compare === "1"} onChange={({ target }) => route.set({ ...query, compare: target.checked ? "1" : undefined })} /> Compare</label>
-      <label><input type="checkbox" checked={query.cold !== "0"} onChange={({ target }) => route.set({ ...query, cold: target.checked ? undefined : "0" })} /> Cold starts</label>
+      <Switch label="Compare" title="draws the range before it, too" isOn={query.compare === "1"}
+        onChange={(isOn) => route.set({ ...query, compare: isOn ? "1" : undefined })} />
+      <Switch label="Cold starts" title="marks first answers of new workers; percentiles are without them" isOn={query.cold !== "0"}
+        onChange={(isOn) => route.set({ ...query, cold: isOn ? undefined : "0" })} />
     </div>
   );
 }
+
+const Switch = ({ label, title, isOn, onChange }) => (
+  <label title={title}><input type="checkbox" checked={isOn} onChange={({ target }) => onChange(target.checked)} /> {label}</label>
+);

@@ -29,15 +29,15 @@ export function onset(times, values) {
 export function eventBefore(events, since, stepSeconds) {
   const near = events.filter(({ at }) => at <= since + stepSeconds && at >= since - EVENT_SECONDS_BEFORE);
   const isEffect = ({ event }) => event.startsWith("overload") || event.startsWith("certificate");
-  return near.find(({ event }) => CHANGES.includes(event)) ?? near.find((event) => !isEffect(event)) ?? null;
+  return near.find(({ event }) => CHANGES.includes(event)) ?? near.find((event) => !isEffect(event)) ?? near[0] ?? null;
 }
 
 export const PARTS = [
-  { key: "queue", label: "waiting for a free slot" },
-  { key: "connect", label: "connecting to the upstream" },
-  { key: "lag", label: "blocked event loop" },
-  { key: "handler", label: "the handler's own work" },
-  { key: "body", label: "sending the body" },
+  { key: "queue", short: "queue", label: "waiting for a free slot" },
+  { key: "connect", short: "connect", label: "connecting to the upstream" },
+  { key: "lag", short: "event loop", label: "blocked event loop" },
+  { key: "handler", short: "handler", label: "the handler's own work" },
+  { key: "body", short: "body", label: "sending the body" },
 ];
 
 /** A request's time by part, in milliseconds. The lag of the event loop is within the wait for the first byte. */

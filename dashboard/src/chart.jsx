@@ -4,12 +4,19 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { marks, nearestEvent } from "./marks.js";
-import { clock } from "./format.js";
+import { bytes, bytesPerSecond, clock, count, ms } from "./format.js";
 import { usePage } from "./view.js";
 
 const NEAR_PX = 7;
 const DASHES = { solid: [], dashed: [6, 4], dotted: [2, 3] };
 const FONT = "11px Inter, system-ui, sans-serif";
+
+// Round steps of an axis: binary for bytes, whole ones for counts.
+const BINARY = [0, 1, 2, 3, 4].flatMap((unit) => [1, 2, 4, 8, 16, 32, 64, 128, 256, 512].map((step) => step * 1024 ** unit));
+const WHOLE = Array.from({ length: 9 }, (_, power) => [1, 2, 5].map((step) => step * 10 ** power)).flat();
+const STEPS = new Map([[bytes, BINARY], [bytesPerSecond, BINARY], [count, WHOLE]]);
+/** The least that an axis shows, so that nothing at all is a line at its foot and no noise. */
+const leastOf = (format) => (STEPS.has(format) ? 4 : format === ms ? 0.001 : 1);
 
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
@@ -21,7 +28,9 @@ function seriesOptions({ label, color, line = "solid", isFilled = false, width =
 function axisOptions(format, wide) {
   const common = { stroke: css("--soft"), font: FONT, ticks: { show: false }, grid: { stroke: css("--grid"), width: 1 } };
   const time = { ...common, size: 26, gap: 6, space: 64, grid: { show: false }, values: timeLabels };
-  return [time, { ...common, size: wide ? 62 : 54, gap: 6, space: 30, values: (_, values) => values.map((value) => (value === 0 ? "0" : format(value))) }];
+  const figures = { ...common, ...(STEPS.get(format) ? { incrs: STEPS.get(format) } : {}) };
+  const values = (_, all) => all.map((value) => (value === 0 ? "0" : format(value)));
+  return [time, { ...figures, size: wide ? 70 : 62, gap: 6, space: 28, values }];
 }
 
 /** Times in words that people write: 14:05, or the day where the range has several. */
@@ -36,7 +45,7 @@ function timeLabels(plot, values) {
   });
 }
 
-function makePlot(node, { series, format, range, onZoom, onCursor, overlay, isPercent }) {
+function makePlot(node, { series, format, range, onZoom, onCursor, overlay }) {
   const options = {
     width: node.clientWidth,
     height: node.clientHeight,
@@ -48,7 +57,7 @@ function makePlot(node, { series, format, range, onZoom, onCursor, overlay, isPe
     },
     scales: {
       x: { time: true, range: () => [range.from, range.to] },
-      y: { range: (_, min, max) => [0, Math.max((max ?? 0) * 1.12, isPercent ? 1 : 0.001) || 1] },
+      y: { range: (_, min, max) => [0, Math.max(1.12 * (max ?? 0), leastOf(format)) || 1] },
     },
     axes: axisOptions(format, node.clientWidth > 500),
     series: [{}, ...series.map(seriesOptions)],
@@ -81,7 +90,7 @@ function summary(title, series, format) {
  * `series`: `{label, values, color, line, isFilled}`; `events` and `coldStarts` (`{at, count}`) are drawn over
  * the curves; `range` is the window that the axis shows.
  */
-export function Chart({ title, note, times, series, format, range, events = [], coldStarts = [], onZoom, isPercent }) {
+export function Chart({ title, note, times, series, format, range, events = [], coldStarts = [], onZoom }) {
   const { isDark } = usePage();
   const node = useRef(null);
   const plot = useRef(null);
@@ -97,14 +106,15 @@ export function Chart({ title, note, times, series, format, range, events = [], 
       setCursor(isOver ? { index: idx, event: nearestEvent(made, latest.current.events, left, NEAR_PX) } : null);
     };
     const window = { from: range.from, to: range.to };
-    const made = makePlot(node.current, {
-      series, format, range: window, isPercent, onCursor, overlay: () => latest.current,
+    const element = node.current;
+    const made = makePlot(element, {
+      series, format, range: window, onCursor, overlay: () => latest.current,
       onZoom: (from, to) => latest.current.onZoom?.(from, to),
     });
     made.window = window;
     plot.current = made;
-    const resize = new ResizeObserver(() => made.setSize({ width: node.current.clientWidth, height: node.current.clientHeight }));
-    resize.observe(node.current);
+    const resize = new ResizeObserver(() => made.setSize({ width: element.clientWidth, height: element.clientHeight }));
+    resize.observe(element);
     return () => {
       resize.disconnect();
       made.destroy();

@@ -1,6 +1,6 @@
 // What the page asks the server, and how often. Nothing else fetches.
 
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { before, refreshSeconds, windowOf } from "./range.js";
 import { RECENT_SECONDS } from "./state.js";
 import { token } from "./token.js";
@@ -33,17 +33,19 @@ export function useAnswer(key, path, seconds, version = 0) {
     let askedAt = 0;
     const ask = async () => {
       clearTimeout(timer);
+      let isMissing = false;
       askedAt = now();
       try {
         const got = await get(path(), stop.signal);
         failures.current = 0;
+        isMissing = got.isMissing ?? false;
         setAnswer({ key, data: null, ...got });
       } catch (error) {
         if (stop.signal.aborted) return;
         failures.current += 1;
         setAnswer((old) => ({ ...old, error, lostAt: failures.current < TRIES_BEFORE_LOST ? null : (old.lostAt ?? now()) }));
       }
-      if (seconds !== null && !stop.signal.aborted) timer = setTimeout(() => document.hidden || ask(), 1000 * seconds);
+      if (seconds !== null && !isMissing && !stop.signal.aborted) timer = setTimeout(() => document.hidden || ask(), 1000 * seconds);
     };
     const onVisible = () => !document.hidden && seconds !== null && now() - askedAt >= seconds && ask();
     document.addEventListener("visibilitychange", onVisible);
@@ -78,15 +80,15 @@ export function useRange(path, range) {
 
 export const useHandlers = (site) => useAnswer(site, () => `/history/handlers?${query({}, { site })}`, 30);
 
-/** What the state is judged by, whatever range is shown: each site's last minutes, the hour before, the events. */
+/** What the state is judged by, whatever range is shown: each site's last minutes, samples of hours ago, a day's events. */
 export function useRecent() {
-  const last = () => `/history/sites?${query({ from: Math.floor(now()) - RECENT_SECONDS, to: Math.floor(now()) })}`;
-  const hour = () => `/history/sites?${query({ from: Math.floor(now()) - 3600 - RECENT_SECONDS, to: Math.floor(now()) - RECENT_SECONDS })}`;
-  const events = () => `/events?${query({ from: Math.floor(now()) - 3600, to: Math.floor(now()) + 1 })}`;
+  const ago = (path, from, to) => () => `${path}?${query({ from: Math.floor(now()) - from, to: Math.floor(now()) - to })}`;
+  const sample = (hours) => useAnswer(`${hours} h`, ago("/history/sites", hours * 3600, hours * 3600 - RECENT_SECONDS), 60).data;
+  const samples = [sample(1), sample(6), sample(24)];
   return {
-    recent: useAnswer("recent", last, 10).data,
-    earlier: useAnswer("earlier", hour, 60).data,
-    events: useAnswer("events", events, 10).data?.events,
+    recent: useAnswer("recent", ago("/history/sites", RECENT_SECONDS, 0), 10).data,
+    usual: useMemo(() => samples.filter(Boolean), samples),
+    lately: useAnswer("events", ago("/events", 25 * 3600, -1), 10).data?.events,
   };
 }
 

@@ -46,16 +46,20 @@ const curve = (values, label, color, line = "solid", others = {}) => ({ values: 
 const withFormer = (series, curves, field) =>
   curves.former?.[field] ? [...series, curve(onto(curves.former[field], curves.times.length), "before", "soft", "dashed")] : series;
 
-/** The colour of what refuses and what fails is the same in all panels. */
 export function Requests({ curves }) {
   const panel = usePanel();
-  const { requests, errors, rejected } = curves.series;
-  const series = useMemo(() => withFormer([
-    curve(requests, "requests", "blue", "solid", { isFilled: true }),
-    curve(errors, "errors", "red", "dashed"),
-    curve(rejected, "refused", "orange", "dotted", { width: 2 }),
-  ], curves, "requests"), [curves]);
+  const { requests } = curves.series;
+  const series = useMemo(() => withFormer([curve(requests, "requests", "blue", "solid", { isFilled: true })], curves, "requests"), [curves]);
   return <Chart {...panel} title="Requests" note="per second" times={curves.times} range={curves.window} series={series} format={perSecond} />;
+}
+
+export function Failures({ curves }) {
+  const panel = usePanel();
+  const { errors, rejected } = curves.series;
+  const series = useMemo(() => [
+    curve(errors, "errors", "red", "solid", { isFilled: true }), curve(rejected, "refused", "orange", "dashed", { width: 2 }),
+  ], [curves]);
+  return <Chart {...panel} title="Not served" times={curves.times} range={curves.window} series={series} format={perSecond} />;
 }
 
 export function Latency({ curves }) {
@@ -66,7 +70,7 @@ export function Latency({ curves }) {
     curve(p90_ms, "p90", "sky", "dashed"),
     curve(p50_ms, "p50", "green", "dotted", { width: 2 }),
   ], curves, "p99_ms"), [curves]);
-  const note = curves.coldStarts.length > 0 ? "without cold starts: ◆" : "";
+  const note = curves.coldStarts.length > 0 && <>without cold starts <span class="ink-purple" aria-hidden="true">◆</span></>;
   return (
     <Chart {...panel} title="Latency" note={note} times={curves.times} range={curves.window} series={series} format={ms}
       coldStarts={curves.coldStarts} />
@@ -74,12 +78,12 @@ export function Latency({ curves }) {
 }
 
 /** One field as a small panel. */
-export function Field({ curves, field, title, note, format, color = "blue", isPercent }) {
+export function Field({ curves, field, title, note, format, color = "blue" }) {
   const panel = usePanel();
   const values = curves.series[field];
   const series = useMemo(() => withFormer([curve(values, title.toLowerCase(), color, "solid", { isFilled: true })], curves, field), [curves]);
   return (
-    <Chart {...panel} title={title} note={note} times={curves.times} range={curves.window} series={series} format={format} isPercent={isPercent} />
+    <Chart {...panel} title={title} note={note} times={curves.times} range={curves.window} series={series} format={format} />
   );
 }
 
@@ -92,7 +96,7 @@ export const latestOf = (history, app, field) =>
   history?.apps.find((one) => one.app === app)?.series[field]?.findLast((value) => value !== null) ?? null;
 
 const FIELDS = {
-  cpu_percent: { title: "CPU of workers", note: "of one core", format: percent, isPercent: true },
+  cpu_percent: { title: "CPU of workers", note: "of one core", format: percent },
   resident_bytes: { title: "Memory of workers", format: bytes },
   lag_ms: { title: "Event loop lag", format: ms },
   in_flight: { title: "In flight", format: count },
@@ -103,7 +107,7 @@ const FIELDS = {
 export function OfApps({ history, field, names }) {
   const panel = usePanel();
   const { route } = usePage();
-  const { title, note, format, isPercent } = FIELDS[field];
+  const { title, note, format } = FIELDS[field];
   const series = useMemo(() => {
     const apps = (history?.apps ?? []).filter(({ app }) => !names || names.includes(app));
     return apps.map(({ app, series }, index) =>
@@ -111,6 +115,6 @@ export function OfApps({ history, field, names }) {
   }, [history, field, names?.join()]);
   const window = useMemo(() => windowOf(route.range, now()), [history, route.range.key]);
   return (
-    <Chart {...panel} title={title} note={note} times={history?.times ?? NOTHING} range={window} series={series} format={format} isPercent={isPercent} />
+    <Chart {...panel} title={title} note={note} times={history?.times ?? NOTHING} range={window} series={series} format={format} />
   );
 }

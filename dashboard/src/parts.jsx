@@ -2,7 +2,7 @@
 
 import { useId, useState } from "preact/hooks";
 import { post } from "./data.js";
-import { delta } from "./format.js";
+import { count, delta } from "./format.js";
 import { token } from "./token.js";
 import { usePage } from "./view.js";
 
@@ -59,13 +59,25 @@ export function Tile({ label, value, note, delta: change, title, level }) {
       <dt>{label}</dt>
       <dd>
         <b>{level && <State level={level} />}{value}</b>
-        <span class="note">{change} {note}</span>
+        <span class="note">{change}{note && <span>{note}</span>}</span>
       </dd>
     </div>
   );
 }
 
 export const Tiles = ({ children }) => <dl class="tiles card">{children}</dl>;
+
+/** A figure that is faint at zero, so that the others are seen. */
+export const Figure = ({ value, children }) => <span class={value === 0 ? "faint" : undefined}>{children}</span>;
+
+/** A column of text; `cell` writes a row's. */
+export const text = (key, label, cell, others) => ({ key, label, cell, isText: true, ...others });
+
+/** A column of figures, sorted by its value and written by `write`, unless `others` has a cell. */
+export const figure = (key, label, valueOf, write = count, others = {}) => ({
+  key, label, isNumber: true, sort: (row) => valueOf(row) ?? -1,
+  cell: (row) => <Figure value={valueOf(row)}>{write(valueOf(row))}</Figure>, ...others,
+});
 
 /**
  * A table. Each column is `{key, label, cell(row), sort(row)?, isNumber?, isMinor?, title?}`; minor ones are left out
@@ -124,19 +136,19 @@ export function Bar({ value, bound, label }) {
   );
 }
 
-/** A button that changes something at the server; none without the token. */
-export function Action({ label, path, title, isDisabled }) {
+/** A button that changes something at the server; none without the token. `of` completes the label for a screen reader. */
+export function Action({ label, of, path, title, isDisabled }) {
   const { tell } = usePage();
   const [isBusy, setIsBusy] = useState(false);
   if (!token()) return null;
   const act = async () => {
     setIsBusy(true);
-    await post(path).then(() => tell(`Done: ${title}`), (error) => tell(`Not done: ${error.message}`));
+    await post(path).then(() => tell(`Done: ${label} ${of}`), (error) => tell(`Not done: ${error.message}`));
     setIsBusy(false);
   };
   return (
-    <button type="button" class="action" title={title} aria-label={title} disabled={isBusy || isDisabled} onClick={act}>
-      {isBusy ? "…" : label}
+    <button type="button" class="action" title={title} disabled={isBusy || isDisabled} onClick={act}>
+      {label}<span class="hidden"> {of}</span>
     </button>
   );
 }

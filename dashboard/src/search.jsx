@@ -40,7 +40,8 @@ export function Search() {
       <ul id="found" role="listbox" aria-label="Sites" hidden={!isShown}>
         {found.map((site, index) => (
           // Pressing would take the focus from the field, which closes the list before the click.
-          <li key={site} id={`found-${index}`} role="option" aria-selected={index === at} onPointerDown={(event) => { event.preventDefault(); go(site); }}>
+          <li key={site} id={`found-${index}`} role="option" aria-selected={index === at}
+            onPointerDown={(event) => { event.preventDefault(); go(site); }}>
             {siteName(site)}
           </li>
         ))}

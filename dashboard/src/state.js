@@ -4,10 +4,11 @@ import { href } from "./route.js";
 import { clock, duration, list, ms, percent, perSecond, plural, share, siteName } from "./format.js";
 
 const ERROR_SHARE_MAX = 0.01; // of the last minutes' requests
-const SLOW_FACTOR = 2; // against the hour before
+const MIN_ERRORS = 3; // one failure is no state
+const SLOW_FACTOR = 2; // against what is usual
 const SLOW_RISE_MS = 50; // a rise that nobody feels is none
 const MIN_REQUESTS = 20; // fewer have no p99
-const MIN_EXITS = 3; // of one application within the recent events: it restarts again and again
+const MIN_EXITS = 3; // of one application within an hour: it restarts again and again
 const LAG_MS_MAX = 200; // an event loop blocked for longer delays each request that it has
 const FILE_SECONDS_MIN = 14 * 86400; // a certificate from a file is renewed by a person, who needs time
 
@@ -34,18 +35,31 @@ export function expiresSoon({ seconds_left, renews_in_seconds }) {
 /** Requests that a limit did not let in, since the start. */
 export const shedOf = ({ shed }) => Object.values(shed).reduce((sum, number) => sum + number, 0);
 
-/** Everything that is wrong: `{level, text, next, href}`, worst first. Each source may be missing yet. */
-export function problemsOf({ status, certificates, recent, earlier, events }) {
-  const found = [
-    ...(status?.apps ?? []).flatMap((app) => ofApp(app, events ?? [])),
+/**
+ * Everything that is wrong: `{level, text, next, href}`, worst first. Each source may be missing yet. `recent` is
+ * `/history/sites` of the last minutes, `usual` what `usualOf` reads, `events` are those of the last day.
+ */
+export function problemsOf({ status, certificates, recent, usual, events, now }) {
+  const causes = [
+    ...(status?.apps ?? []).flatMap((app) => ofApp(app, events ?? [], now)),
     ...(status?.proxies ?? []).flatMap(ofProxy),
     ...(certificates?.certificates ?? []).flatMap(ofCertificate),
-    ...(recent?.sites ?? []).flatMap((site) => ofSite(site, baselineOf(earlier, site), events ?? [], status)),
   ];
-  return [...found.filter((one) => one.level === "bad"), ...found.filter((one) => one.level !== "bad")];
+  const sites = (recent?.sites ?? []).flatMap((site) => ofSite(site, usualOf(usual, site.site), events ?? [], status));
+  const isBad = (one) => one.level === "bad";
+  // What has failed explains what its sites show; what is merely strained matters less than a slow site.
+  return [...[...causes, ...sites].filter(isBad), ...[...sites, ...causes].filter((one) => !isBad(one))];
 }
 
-function ofApp(app, events) {
+/** A site's usual p99 from short samples of hours ago: the lower quartile, so that half a day of trouble does not count as usual. */
+export function usualOf(samples, site) {
+  const own = (samples ?? []).flatMap(({ sites }) => sites.filter((one) => one.site === site));
+  const totals = own.flatMap(({ total, previous }) => [total, previous]);
+  const known = totals.filter((one) => one.p99_ms && one.requests >= MIN_REQUESTS).map(({ p99_ms }) => p99_ms);
+  return known.length ? known.sort((one, other) => one - other)[Math.floor(known.length / 4)] : null;
+}
+
+function ofApp(app, events, now) {
   const link = href("apps");
   const problem = (severity, text, next) => ({ level: severity, text, next, href: link });
   if (app.state === "failing") {
@@ -57,7 +71,8 @@ function ofApp(app, events) {
     const next = "Roll the application; look for a loop without end in its code.";
     return [problem("bad", `${app.app}: worker ${list(stuck)} does not answer`, next)];
   }
-  const exits = events.filter(({ event, subject }) => event === "worker_exited" && subject === app.app);
+  const exits = events.filter(({ event, subject }) => event === "worker_exited" && subject === app.app)
+    .filter(({ at }) => at > now - 3600);
   if (exits.length >= MIN_EXITS) {
     const text = `A worker of ${app.app} restarts again and again: ${exits.length} times, last at ${clock(exits[0].at)}`;
     return [problem("warn", text, `Its last words: ${exits[0].text}`)];
@@ -73,14 +88,14 @@ function ofApp(app, events) {
 function ofProxy({ upstreams }) {
   const ill = upstreams.filter((one) => level.upstream(one) !== "well");
   const others = upstreams.length - ill.length;
-  return ill.map((one) => ({
-    level: others > 0 ? "warn" : level.upstream(one),
-    text: `Upstream ${one.upstream} is ${one.state}${one.down_seconds ? ` for ${duration(one.down_seconds)}` : ""}${
-      one.reason ? `: ${one.reason}` : ""
-    }`,
-    next: `${others > 0 ? `${plural(others, "other")} of its proxy take its requests. ` : "No other takes its requests. "}Check that it runs and can be reached.`,
-    href: href("upstreams"),
-  }));
+  const rest = others > 0 ? `${plural(others, "other")} of its proxy take its requests.` : "No other takes its requests.";
+  return ill.map((one) => {
+    const since = one.down_seconds ? ` for ${duration(one.down_seconds)}` : "";
+    const why = one.reason ? `: ${one.reason}` : "";
+    const text = `Upstream ${one.upstream} is ${one.state}${since}${why}`;
+    const next = `${rest} Check that it runs and can be reached.`;
+    return { level: others > 0 ? "warn" : level.upstream(one), text, next, href: href("upstreams") };
+  });
 }
 
 function ofCertificate(one) {
@@ -94,19 +109,29 @@ function ofCertificate(one) {
   return [{ level: severity, text, next, href: href("certificates") }];
 }
 
-const baselineOf = (earlier, { site }) => earlier?.sites.find((one) => one.site === site)?.total;
-
-/** Whether a site's p99 is far above that of the hour before. */
-export function isSlow(total, baseline) {
-  if (!baseline?.p99_ms || !total.p99_ms || total.requests < MIN_REQUESTS) return false;
-  return total.p99_ms > SLOW_FACTOR * baseline.p99_ms && total.p99_ms - baseline.p99_ms > SLOW_RISE_MS;
+/** Whether a site's p99 is far above what is usual. */
+export function isSlow(total, usual) {
+  if (!usual || !total.p99_ms || total.requests < MIN_REQUESTS) return false;
+  return total.p99_ms > SLOW_FACTOR * usual && total.p99_ms - usual > SLOW_RISE_MS;
 }
 
-function ofSite({ site, total }, baseline, events, status) {
+/** How a site is in a word: from its last minutes, not from the range shown. */
+export function siteState(site, { recent, usual }) {
+  const total = recent?.sites.find((one) => one.site === site)?.total;
+  if (!total) return { level: "busy", text: "no figures" };
+  if (hasErrors(total)) return { level: "bad", text: "fails" };
+  if (total.rejected > 0) return { level: "warn", text: "refuses" };
+  if (isSlow(total, usualOf(usual, site))) return { level: "warn", text: "slow" };
+  return total.requests === 0 ? { level: "busy", text: "quiet" } : { level: "well", text: "well" };
+}
+
+const hasErrors = ({ errors, requests }) => errors >= MIN_ERRORS && errors > ERROR_SHARE_MAX * requests;
+
+function ofSite({ site, total }, usual, events, status) {
   const found = [];
   const name = siteName(site);
-  const problem = (severity, text, next) => found.push({ level: severity, text, next, href: href("sites", site) });
-  if (total.errors > ERROR_SHARE_MAX * total.requests && total.errors >= 3) {
+  const problem = (severity, text, next) => found.push({ level: severity, text, next, href: href("sites", site), about: site });
+  if (hasErrors(total)) {
     const text = `${name}: ${share(total.errors, total.requests)} of its requests fail`;
     problem("bad", text, `${plural(total.errors, "error")} in 5 minutes. See which handler, and the failed requests.`);
   }
@@ -117,9 +142,10 @@ function ofSite({ site, total }, baseline, events, status) {
     problem("warn", `${name}${isOver}: ${plural(total.rejected, "request")} refused in 5 minutes`, next);
     found.at(-1).href = href("limits");
   }
-  if (isSlow(total, baseline)) {
-    const text = `${name} is slow: p99 ${ms(total.p99_ms)}, ${ms(baseline.p99_ms)} in the hour before`;
+  if (isSlow(total, usual)) {
+    const text = `${name} is slow: p99 ${ms(total.p99_ms)}, usually ${ms(usual)}`;
     problem("warn", text, "See since when, after which event, and where the time goes.");
+    found.at(-1).slowSite = site;
   }
   return found;
 }

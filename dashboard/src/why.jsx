@@ -8,16 +8,19 @@ import { RANGES } from "./range.js";
 import { usePage } from "./view.js";
 
 const HOUR = { ...RANGES[1], isLive: true };
-const RECENT_SECONDS = 3600;
+const DAY = { ...RANGES[3], isLive: true };
 
-/** What is said of a site's slowness in the last hour; nothing where it is not slow. */
+/** What is said of a slow site: its rise is looked for in the last hour, else in the last day. */
 export function Cause({ site }) {
-  const { hour, slow } = usePage();
-  const { data } = useHistory(HOUR, { site });
+  const { lately, slow } = usePage();
+  const hour = useHistory(HOUR, { site }).data;
+  const isHere = hour && onset(hour.times, hour.series.p99_ms);
+  const day = useHistory(DAY, { site, isWanted: hour !== null && !isHere }).data;
+  const data = isHere ? hour : day;
   const found = data && onset(data.times, data.series.p99_ms);
   if (!found) return null;
-  const event = eventBefore(hour ?? [], found.since, data.step_seconds);
-  const own = (slow.data?.requests ?? []).filter((one) => one.site === site && one.at >= found.since && one.at >= data.to - RECENT_SECONDS);
+  const event = eventBefore(lately, found.since, data.step_seconds);
+  const own = (slow.data?.requests ?? []).filter((one) => one.site === site && one.at >= found.since);
   const part = heaviest(own);
   return (
     <dl class="cause">

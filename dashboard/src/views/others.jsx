@@ -1,7 +1,7 @@
 // The views of one table each: upstreams, limits, events, certificates, the server itself.
 
-import { bytes, clock, count, duration, perSecond } from "../format.js";
-import { Action, Card, Empty, Table, Tile, Tiles, Waiting } from "../parts.jsx";
+import { bytes, clock, count, duration, percent, perSecond } from "../format.js";
+import { Action, Card, Empty, figure, Table, text, Tile, Tiles, Waiting } from "../parts.jsx";
 import { Certificates as CertificateTable, Events as EventList, Limits as LimitTable, Upstreams as UpstreamTable } from "../tables.jsx";
 import { Field, Requests, useCurves } from "../panels.jsx";
 import { usePage } from "../view.js";
@@ -28,9 +28,9 @@ export function Limits() {
   const curves = useCurves();
   return (
     <>
-      <Card title="Limits: what was refused, and by which" isWide>{status ? <LimitTable limits={status.limits} /> : <Waiting />}</Card>
+      <Card title="Limits: what was refused, and by which" isWide>{status ? <LimitTable limits={status.limits} isWhole /> : <Waiting />}</Card>
       <div class="grid two">
-        <Field curves={curves} field="rejected" title="Refused" note="per second, all limits" format={perSecond} color="orange" />
+        <Field curves={curves} field="rejected" title="Refused" note="all limits" format={perSecond} color="orange" />
         <Requests curves={curves} />
       </div>
     </>
@@ -51,7 +51,9 @@ export function Events() {
   const kind = KINDS.find(({ key }) => key === route.query.kind) ?? KINDS[0];
   const chosen = (
     <nav class="choice" aria-label="Kind of event">
-      {KINDS.map(({ key, label }) => <a key={key} href={route.link("events", null, { kind: key })} aria-current={key === kind.key ? "true" : undefined}>{label}</a>)}
+      {KINDS.map(({ key, label }) => (
+        <a key={key} href={route.link("events", null, { kind: key })} aria-current={key === kind.key ? "true" : undefined}>{label}</a>
+      ))}
     </nav>
   );
   return (
@@ -73,18 +75,19 @@ export function Certificates() {
 
 /** What runs and what it has loaded. */
 export function Server() {
-  const { status, events, live } = usePage();
+  const { status, lately, live } = usePage();
+  const curves = useCurves();
   if (!status) return <Waiting />;
-  const loaded = events.find(({ event }) => event === "reload" || event === "start");
+  const loaded = lately.find(({ event }) => event === "reload" || event === "start");
   const columns = [
-    { key: "root", label: "Files in memory", isText: true, cell: ({ root }) => <code class="name" title={root}>{root}</code> },
-    { key: "files", label: "Files", isNumber: true, cell: ({ files }) => count(files) },
-    { key: "bytes", label: "Size", isNumber: true, cell: (store) => bytes(store.bytes) },
-    { key: "stored", label: "In memory", isNumber: true, cell: ({ stored_bytes }) => bytes(stored_bytes) },
-    { key: "compressed", label: "Compressed", isNumber: true, cell: ({ compressed_bytes }) => bytes(compressed_bytes) },
-    { key: "disk", label: "From disk", isNumber: true, title: "files that are streamed from disk", cell: ({ on_disk }) => count(on_disk) },
+    text("root", "Root", ({ root }) => <code class="name" title={root}>{root}</code>),
+    figure("files", "Files", ({ files }) => files),
+    figure("bytes", "Size", (store) => store.bytes, bytes),
+    figure("stored", "In memory", ({ stored_bytes }) => stored_bytes, bytes),
+    figure("compressed", "Compressed", ({ compressed_bytes }) => compressed_bytes, bytes),
+    figure("disk", "From disk", ({ on_disk }) => on_disk, count, { title: "files that are streamed from disk" }),
   ];
-  const reload = <Action label="Reload" title="the configuration was read again" path="/reload" />;
+  const reload = <Action label="Reload" of="the configuration" title="reads the configuration again" path="/reload" />;
   return (
     <>
       <Tiles>
@@ -97,14 +100,19 @@ export function Server() {
       </Tiles>
       <Card title="Loaded" actions={reload} isWide>
         <dl class="pairs">
-          <div><dt>Configuration</dt><dd>{loaded ? `${clock(loaded.at)}: ${loaded.text}` : "not changed in this range"}</dd></div>
+          <div><dt>Configuration</dt><dd>{loaded ? `${clock(loaded.at)}: ${loaded.text}` : "as it was a day ago"}</dd></div>
           <div><dt>Sites</dt><dd>{count(status.sites.length)}</dd></div>
           <div><dt>Applications</dt><dd>{count(status.apps.length)}</dd></div>
           <div><dt>Listens at</dt><dd>{status.listening.join(", ")}</dd></div>
           <div><dt>Admin endpoint</dt><dd>{status.admin ?? "off"}</dd></div>
         </dl>
       </Card>
-      <Card title="Stores" isWide>
+      <div class="grid three small">
+        <Field curves={curves} field="cpu_percent" title="CPU" note="of one core" format={percent} color="orange" />
+        <Field curves={curves} field="resident_bytes" title="Memory" format={bytes} color="green" />
+        <Field curves={curves} field="connections" title="Connections" format={count} color="purple" />
+      </div>
+      <Card title="Files in memory" isWide>
         <Table label="Stores" columns={columns} rows={status.stores} keyOf={({ root }) => root} empty="No site serves files." />
       </Card>
     </>

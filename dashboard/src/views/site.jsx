@@ -2,9 +2,10 @@
 
 import { useHandlers } from "../data.js";
 import { count, ms, perSecond, share, siteName } from "../format.js";
-import { Field, Latency, OfApps, Requests, Sent, useApps, useCurves } from "../panels.jsx";
-import { Card, Empty, State, Table, Tile, Tiles, Waiting } from "../parts.jsx";
-import { Events, siteState } from "../tables.jsx";
+import { Failures, Latency, OfApps, Requests, Sent, useApps, useCurves } from "../panels.jsx";
+import { Card, Empty, Figure, figure, State, Table, text, Tile, Tiles, Waiting } from "../parts.jsx";
+import { siteState } from "../state.js";
+import { Events } from "../tables.jsx";
 import { usePage } from "../view.js";
 import { Cause } from "../why.jsx";
 import { Workers } from "./apps.jsx";
@@ -12,7 +13,7 @@ import { Shared } from "./overview.jsx";
 import { SlowTable } from "./slow.jsx";
 
 export function Site({ site }) {
-  const { status, slow, now, live, events } = usePage();
+  const { status, slow, now, live, events, problems } = usePage();
   const curves = useCurves(site);
   const handlers = useHandlers(site);
   const history = useApps().data;
@@ -21,12 +22,14 @@ export function Site({ site }) {
   // A status that says which applications a site has is believed; else all are shown where it has any.
   const hasApp = handlers.data?.handlers.some(({ handler }) => handler === "app") ?? false;
   const apps = (status?.apps ?? []).filter(({ app }) => (known?.apps ? known.apps.includes(app) : hasApp));
+  const state = siteState(site, now);
   const names = apps.map(({ app }) => app);
   const own = (slow.data?.requests ?? []).filter((one) => one.site === site);
   return (
     <>
-      <section class="sentence card" aria-label="State">
-        <h1>{siteName(site)} <State {...siteState(site, now)} /></h1>
+      <section class={`sentence card is-${state.level}`} aria-label="State">
+        <h2>{siteName(site)} <State {...state} /></h2>
+        {problems.filter(({ about }) => about === site).map(({ text, next }) => <p key={text}><b>{text}.</b> {next}</p>)}
         <Cause site={site} />
       </section>
       {curves.data && (
@@ -41,8 +44,8 @@ export function Site({ site }) {
         <Latency curves={curves} />
       </div>
       <div class="grid four small">
+        <Failures curves={curves} />
         <Sent curves={curves} />
-        <Field curves={curves} field="cold_starts" title="Cold starts" note="per second" format={perSecond} color="purple" />
         {names.length > 0 && <OfApps history={history} field="cpu_percent" names={names} />}
         {names.length > 0 && <OfApps history={history} field="resident_bytes" names={names} />}
       </div>
@@ -54,7 +57,7 @@ export function Site({ site }) {
           <Events events={events} most={7} empty="No event in this range." />
         </Card>
       </div>
-      {apps.map((app) => <Workers key={app.app} app={app} />)}
+      <div class="grid two">{apps.map((app) => <Workers key={app.app} app={app} />)}</div>
       {!slow.isMissing && slow.data && (
         <Card title="Slowest requests" isWide><SlowTable requests={own.slice(0, 10)} isOfSite /></Card>
       )}
@@ -63,12 +66,16 @@ export function Site({ site }) {
 }
 
 function Handlers({ handlers }) {
+  const errors = ({ errors, requests }) => <Figure value={errors}>{count(errors)}, {share(errors, requests)}</Figure>;
   const columns = [
-    { key: "handler", label: "Handler", isText: true, cell: ({ handler }) => <code>{handler}</code> },
-    { key: "requests", label: "Requests", isNumber: true, sort: ({ requests }) => requests, cell: ({ requests }) => count(requests) },
-    { key: "errors", label: "Errors", isNumber: true, sort: ({ errors }) => errors, cell: ({ errors, requests }) => `${count(errors)}, ${share(errors, requests)}` },
-    { key: "p50", label: "p50", isNumber: true, sort: ({ p50_ms }) => p50_ms ?? -1, cell: ({ p50_ms }) => ms(p50_ms) },
-    { key: "p99", label: "p99", isNumber: true, sort: ({ p99_ms }) => p99_ms ?? -1, cell: ({ p99_ms }) => ms(p99_ms) },
+    text("handler", "Handler", ({ handler }) => <code>{handler}</code>),
+    figure("requests", "Requests", ({ requests }) => requests),
+    figure("errors", "Errors", (one) => one.errors, null, { cell: errors }),
+    figure("p50", "p50", ({ p50_ms }) => p50_ms, ms),
+    figure("p99", "p99", ({ p99_ms }) => p99_ms, ms),
   ];
-  return <Table label="Handlers" columns={columns} rows={handlers} keyOf={({ handler }) => handler} initial="requests" empty="No request has come yet." />;
+  return (
+    <Table label="Handlers" columns={columns} rows={handlers} keyOf={({ handler }) => handler} initial="requests"
+      empty="No request has come yet." />
+  );
 }

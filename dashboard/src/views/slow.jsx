@@ -2,7 +2,7 @@
 
 import { heaviest, PARTS, partsOf } from "../cause.js";
 import { clock, ms, siteName } from "../format.js";
-import { Card, Empty, State, Table, Waiting } from "../parts.jsx";
+import { Card, Empty, figure, State, Table, text, Waiting } from "../parts.jsx";
 import { usePage } from "../view.js";
 
 export function Slow() {
@@ -14,33 +14,40 @@ export function Slow() {
 export function SlowTable({ requests, isOfSite }) {
   const { route } = usePage();
   const most = Math.max(1, ...requests.map(({ total_ms }) => total_ms));
+  const link = ({ site }) => <a href={route.link("sites", site)}>{siteName(site)}</a>;
+  const code = (status) => (status >= 500 ? <State level="bad" text={status} /> : status);
   const columns = [
     { key: "at", label: "At", sort: ({ at }) => at, cell: ({ at }) => clock(at, undefined, true) },
-    !isOfSite && { key: "site", label: "Site", isMinor: true, sort: ({ site }) => site, cell: ({ site }) => <a href={route.link("sites", site)}>{siteName(site)}</a> },
-    { key: "path", label: "Request", isText: true, cell: ({ method, path }) => <code class="name" title={`${method} ${path}`}>{method} {path}</code> },
-    { key: "status", label: "Status", isNumber: true, sort: ({ status }) => status, cell: ({ status }) => (status >= 500 ? <State level="bad" text={status} /> : status) },
-    { key: "total", label: "Took", isNumber: true, sort: ({ total_ms }) => total_ms, cell: ({ total_ms }) => ms(total_ms) },
+    !isOfSite && { key: "site", label: "Site", isMinor: true, sort: ({ site }) => site, cell: link },
+    text("path", "Request", ({ method, path }) => <code class="name" title={`${method} ${path}`}>{method} {path}</code>),
+    figure("status", "Status", ({ status }) => status, null, { cell: ({ status }) => code(status) }),
+    figure("total", "Took", ({ total_ms }) => total_ms, ms),
     { key: "parts", label: "Parts", cell: (request) => <Parts request={request} most={most} /> },
     { key: "heaviest", label: "Mostly", cell: (request) => <Mostly request={request} /> },
-    { key: "handler", label: "Handler", isMinor: true, cell: ({ handler }) => <code>{handler}</code> },
-    { key: "why", label: "Kept because", isText: true, isMinor: true, cell: ({ why }) => why },
+    isOfSite && { key: "handler", label: "Handler", isMinor: true, cell: ({ handler }) => <code>{handler}</code> },
+    { key: "why", label: "Kept because", isMinor: true, cell: ({ why }) => <span class="name" title={why}>{why}</span> },
     { key: "id", label: "Id", isMinor: true, cell: ({ id }) => <code class="faint">{id}</code> },
   ].filter(Boolean);
   return (
     <>
       {requests.length > 0 && (
         <ul class="legend parts">
-          {PARTS.map(({ key, label }) => <li key={key}><svg class={`swatch part-${key}`} width="12" height="10" aria-hidden="true"><rect width="12" height="10" rx="2" /></svg> {label}</li>)}
+          {PARTS.map(({ key, label }) => (
+            <li key={key}>
+              <svg class={`swatch part-${key}`} width="12" height="10" aria-hidden="true"><rect width="12" height="10" rx="2" /></svg> {label}
+            </li>
+          ))}
         </ul>
       )}
-      <Table label="Slow requests" columns={columns} rows={requests} keyOf={({ id, at }) => `${id}${at}`} initial="total" empty="No request was slow or failed." />
+      <Table label="Slow requests" columns={columns} rows={requests} keyOf={({ id, at }) => `${id}${at}`} initial="total"
+        empty="No request was slow or failed." />
     </>
   );
 }
 
 function Mostly({ request }) {
   const found = heaviest([request]);
-  return found ? `${Math.round(100 * found.share)} % ${found.part.label}` : "–";
+  return found ? `${Math.round(100 * found.share)} % ${found.part.short}` : "–";
 }
 
 /** The parts in the order in which they happen, to the scale of the slowest request. */
