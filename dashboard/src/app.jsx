@@ -60,7 +60,10 @@ export function App() {
   useEffect(() => {
     document.title = `${sentence.level === "bad" ? "✕ " : sentence.level === "warn" ? "▲ " : ""}${title} · onehop`;
   }, [title, sentence.level]);
-  useEffect(() => scrollTo(0, 0), [route.view, route.name]);
+  useEffect(() => {
+    scrollTo(0, 0);
+    document.querySelector(".bar nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }, [route.view, route.name]);
 
   const page = {
     route, status, certificates, slow, events, lately: lately ?? NOTHING, live, now: { recent, usual }, problems, sentence, isDark: theme.isDark, tell,
@@ -76,7 +79,7 @@ export function App() {
         {route.view === "sites" ? <Site key={route.name} site={route.name} /> : Show ? <Show /> : <p class="empty">There is no such view.</p>}
       </main>
       <footer>
-        <span>
+        <span class="keys">
           Keys: <kbd>/</kbd> search, <kbd>j</kbd> <kbd>k</kbd> rows, <kbd>Enter</kbd> open, <kbd>Esc</kbd> leave a zoom. Drag in a curve to zoom.
         </span>
         <span>onehop {status?.version}</span>

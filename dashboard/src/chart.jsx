@@ -16,7 +16,7 @@ const BINARY = [0, 1, 2, 3, 4].flatMap((unit) => [1, 2, 4, 8, 16, 32, 64, 128, 2
 const WHOLE = Array.from({ length: 9 }, (_, power) => [1, 2, 5].map((step) => step * 10 ** power)).flat();
 const STEPS = new Map([[bytes, BINARY], [bytesPerSecond, BINARY], [count, WHOLE]]);
 /** The least that an axis shows, so that nothing at all is a line at its foot and no noise. */
-const leastOf = (format) => (STEPS.has(format) ? 4 : format === ms ? 0.001 : 1);
+const leastOf = (format) => (STEPS.has(format) ? 4 : format === ms ? 0 : 1);
 
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
@@ -49,7 +49,7 @@ function makePlot(node, { series, format, range, onZoom, onCursor, overlay }) {
   const options = {
     width: node.clientWidth,
     height: node.clientHeight,
-    padding: [14, 8, 0, 0],
+    padding: [14, 16, 0, 0],
     legend: { show: false },
     cursor: {
       sync: { key: "all" }, y: false, points: { size: 6 },
@@ -100,13 +100,16 @@ export function Chart({ title, note, times, series, format, range, events = [], 
   const shape = series.map(({ label, color, line }) => `${label}${color}${line}`).join();
 
   useEffect(() => {
+    const element = node.current;
     const onCursor = (made) => {
       const { idx, left } = made.cursor;
       const isOver = idx !== null && idx !== undefined && left >= 0;
-      setCursor(isOver ? { index: idx, event: nearestEvent(made, latest.current.events, left, NEAR_PX) } : null);
+      // The other panels' cursors follow; only the one that is pointed at tells of the event.
+      const isPointedAt = made.over.matches(":hover") || element === document.activeElement;
+      const event = isPointedAt ? nearestEvent(made, latest.current.events, left, NEAR_PX) : null;
+      setCursor(isOver ? { index: idx, event } : null);
     };
     const window = { from: range.from, to: range.to };
-    const element = node.current;
     const made = makePlot(element, {
       series, format, range: window, onCursor, overlay: () => latest.current,
       onZoom: (from, to) => latest.current.onZoom?.(from, to),

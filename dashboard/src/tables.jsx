@@ -74,8 +74,12 @@ export function Apps({ apps, history, isWhole }) {
 
 export function Upstreams({ proxies, isWhole }) {
   const rows = proxies.flatMap(({ proxy, upstreams }) => upstreams.map((one) => ({ ...one, proxy })));
-  const name = ({ upstream, addresses }) => (
-    <><span class="name" title={upstream}>{upstream}</span>{addresses > 1 && <small>{addresses} addresses</small>}</>
+  const name = ({ upstream, addresses, reason }) => (
+    <>
+      <span class="name" title={upstream}>{upstream}</span>
+      {addresses > 1 && <small>{addresses} addresses</small>}
+      {reason && <small>{reason}</small>}
+    </>
   );
   const state = (one) => <State level={level.upstream(one)} text={one.down_seconds ? `${one.state} ${duration(one.down_seconds)}` : one.state} />;
   const of = (field) => ({ connections }) => connections[field];
@@ -94,7 +98,6 @@ export function Upstreams({ proxies, isWhole }) {
     figure("dials", "Dials", of("dials"), count, { isMinor: true, title: "connections made since the start" }),
     figure("failed", "Failed", of("dial_failures"), count, { isMinor: true, title: "connections that could not be made" }),
     figure("reused", "Reused", of("reused"), count, { isMinor: true, title: "requests that took an open connection" }),
-    text("reason", "Reason", ({ reason }) => reason ?? ""),
   ];
   const keyOf = ({ proxy, upstream }) => proxy + upstream;
   return (
@@ -116,15 +119,17 @@ export function Limits({ limits, isWhole }) {
     const words = `${count(in_flight)} of ${bound === null ? "any" : count(bound)}`;
     return <>{words} <Bar value={in_flight} bound={bound} label={`${limit}: ${words}`} /></>;
   };
+  const name = ({ limit, shed }) => (
+    <><span class="name" title={limit}>{limit}</span>{shedOf({ shed }) > 0 && <small>{causesOf(shed)}</small>}</>
+  );
   const kind = ({ is_adaptive, bound }) => (bound === null ? "by lag" : is_adaptive ? "adapts" : "fixed");
   const columns = [
-    text("limit", "Limit", ({ limit }) => <span class="name" title={limit}>{limit}</span>),
+    text("limit", "Limit", name),
     figure("used", "In flight", ({ in_flight }) => in_flight, null, { cell: used }),
     isWhole && { key: "kind", label: "Bound", isMinor: true, cell: kind },
     figure("queued", "Queued", ({ queued }) => queued),
     isWhole && figure("in", "Let in", ({ let_in }) => let_in, count, minor),
     figure("shed", "Refused", shedOf, count, sinceStart),
-    text("why", "By cause", ({ shed }) => causesOf(shed)),
   ].filter(Boolean);
   return <Table label="Limits" columns={columns} rows={rows} keyOf={({ limit }) => limit} empty="No limit is set." />;
 }
