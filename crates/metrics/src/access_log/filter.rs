@@ -142,7 +142,7 @@ fn query(rules: &[ValueRule], uri: &[u8]) -> Vec<u8> {
 }
 
 /// The cookies of all values in one field, as in Caddy; none leaves none.
-pub(super) fn cookies<'v>(rules: &[ValueRule], values: &mut dyn Iterator<Item = &'v [u8]>) -> Vec<Vec<u8>> {
+pub(super) fn cookies(rules: &[ValueRule], values: &mut dyn Iterator<Item = &[u8]>) -> Vec<Vec<u8>> {
     let mut out = Vec::new();
     for cookie in values.flat_map(|value| value.split(|byte| *byte == b';')) {
         let cookie = cookie.trim_ascii();

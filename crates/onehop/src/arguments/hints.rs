@@ -6,7 +6,7 @@ use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, Error};
 
 /// Commands of nginx, Caddy, pm2 and others.
-const COMMANDS: [(&str, &str); 25] = [
+const COMMANDS: [(&str, &str); 24] = [
     ("adapt", "an Onehopfile takes a Caddyfile's directives as they are; `onehop try` reads an nginx.conf"),
     ("add-package", "onehop has no plugins"),
     ("build", "`onehop pack` makes one executable"),

@@ -69,8 +69,8 @@ pub struct Served {
     pub uuid: Option<Box<str>>,
     /// The logs of the site that have it.
     pub logs: Logs,
-    /// Fields of `log_append`. In a box, since few requests have one.
-    pub appended: Option<Box<Vec<(String, Vec<u8>)>>>,
+    /// Fields of `log_append`.
+    pub appended: Box<[(String, Vec<u8>)]>,
 }
 
 /// What a request waits for.
@@ -350,13 +350,13 @@ impl<'a> Routing<'a> {
 }
 
 /// The fields for the request's line in a log, with the values that they have now.
-fn appended_fields(context: &mut RequestContext<'_>) -> Option<Box<Vec<(String, Vec<u8>)>>> {
-    let appended = context.appended.take()?;
+fn appended_fields(context: &mut RequestContext<'_>) -> Box<[(String, Vec<u8>)]> {
+    let Some(appended) = context.appended.take() else { return Box::default() };
     let fields = appended.into_iter().map(|(append, early)| {
         let value = early.unwrap_or_else(|| route::expand(&append.value, context, route::Into::Text));
         (append.key.clone(), value)
     });
-    Some(Box::new(fields.collect()))
+    fields.collect()
 }
 
 /// Calls the handler of a target.
@@ -407,7 +407,7 @@ impl Served {
             timing: None,
             uuid: None,
             logs: Logs::USUAL,
-            appended: None,
+            appended: Box::default(),
         }
     }
 }

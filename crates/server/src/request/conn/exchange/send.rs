@@ -87,7 +87,7 @@ impl Exchange {
             let (reason, error) = (served.reason.as_deref(), served.error);
             let error_id = served.error_id.map(|id| id.letters());
             let id = served.timing.as_ref().map(|timing| timing.id);
-            let appended = served.appended.as_deref().map(Vec::as_slice).unwrap_or_default();
+            let appended = &served.appended;
             let entry = Entry {
                 id,
                 head,
