@@ -14,11 +14,26 @@ pub(super) struct Asset {
 pub(super) const FIELDS: &str =
     "Content-Security-Policy: default-src 'self'; frame-ancestors 'none'\r\nReferrer-Policy: no-referrer\r\n";
 
-static ASSETS: [Asset; 1] = [Asset {
-    path: "/dashboard/",
-    content_type: "text/html; charset=utf-8",
-    body: b"<!doctype html><title>onehop</title><p>This onehop was built without its dashboard.</p>\n",
-}];
+macro_rules! asset {
+    ($file:literal, $type:literal) => {
+        asset!(concat!("/dashboard/", $file), $file, $type)
+    };
+    ($path:expr, $file:literal, $type:literal) => {
+        Asset {
+            path: $path,
+            content_type: $type,
+            body: include_bytes!(concat!("../../../../../dashboard/dist/", $file)),
+        }
+    };
+}
+
+/// What `npm run build` in `dashboard/` has made; its tests compare the two.
+static ASSETS: [Asset; 4] = [
+    asset!("/dashboard/", "index.html", "text/html; charset=utf-8"),
+    asset!("assets/dashboard.js", "text/javascript; charset=utf-8"),
+    asset!("assets/dashboard.css", "text/css; charset=utf-8"),
+    asset!("assets/icon.svg", "image/svg+xml"),
+];
 
 /// The file at this path.
 pub(super) fn asset(path: &[u8]) -> Option<&'static Asset> {
