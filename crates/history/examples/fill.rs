@@ -73,15 +73,18 @@ fn measure(name: &str, mut view: impl FnMut() -> u64) {
 fn sample(at: u64, tens: u64, names: &[Arc<str>], random: &mut fastrand::Rng) -> Sample {
     let mut sites = std::collections::BTreeMap::new();
     for name in names {
-        let requests = random.u64(200..400) * tens;
+        // Of five minutes a tenth is drawn, as far as its spread goes.
+        let weight = tens.div_ceil(3);
+        let requests = random.u64(200..400) * tens / weight;
         let near = |random: &mut fastrand::Rng, middle: u16, width: u16| {
             middle + (random.u16(0..width) + random.u16(0..width) + random.u16(0..width)) / 3
         };
         let buckets = (0..requests).map(|number| match number % 20 {
-            0 => (near(random, 480, 90), 1),
-            1..10 => (near(random, 360, 60), 1),
-            _ => (near(random, 120, 30), 1),
+            0 => (near(random, 480, 90), weight),
+            1..10 => (near(random, 360, 60), weight),
+            _ => (near(random, 120, 30), weight),
         });
+        let requests = requests * weight;
         let durations = Snapshot::new(buckets.collect::<Vec<_>>(), requests * 2_000_000);
         sites.insert(
             Arc::clone(name),

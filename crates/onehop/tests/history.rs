@@ -94,11 +94,11 @@ fn a_damaged_history_is_moved_aside_and_serving_continues() {
     }
     let onehop = Onehop::start_in(path);
     assert_eq!(onehop.connect().get("/").text(), "hello");
-    let told = wait_for("a notice", || {
-        let told = onehop.process.events().into_iter().find(|event| event["event"] == "warning");
-        told.map(|told| told["message"].as_str().expect("a text").to_owned())
+    let reported = wait_for("a notice", || {
+        let reported = onehop.process.events().into_iter().find(|event| event["event"] == "warning");
+        reported.map(|reported| reported["message"].as_str().expect("a text").to_owned())
     });
-    assert!(told.contains("damaged") && told.contains(".hist.damaged"), "{told}");
+    assert!(reported.contains("damaged") && reported.contains(".hist.damaged"), "{reported}");
     assert!(files(path).iter().any(|file| file.to_string_lossy().ends_with(".damaged")));
     assert!(events(path).contains(&"history_damaged".to_owned()));
 }
@@ -112,8 +112,8 @@ fn a_folder_that_cannot_be_written_holds_the_history_in_memory() {
     fs::write(path.join("data/history"), "a file").expect("written");
     let onehop = Onehop::start_in(path);
     assert_eq!(onehop.connect().get("/").text(), "hello");
-    let told = onehop.process.wait_for_event("warning");
-    assert!(told["message"].as_str().expect("a text").contains("held in memory"), "{told}");
+    let reported = onehop.process.wait_for_event("warning");
+    assert!(reported["message"].as_str().expect("a text").contains("held in memory"), "{reported}");
     wait_for("a sample in memory", || (requests(path) == 1).then_some(()));
     let warnings = onehop.process.events().into_iter().filter(|event| event["event"] == "warning").count();
     assert_eq!(warnings, 1);

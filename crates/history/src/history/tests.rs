@@ -1,3 +1,5 @@
+//! A history over restarts, broken files and a wrong clock.
+
 use std::sync::Arc;
 
 use proptest::prelude::*;

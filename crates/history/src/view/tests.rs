@@ -1,3 +1,5 @@
+//! What a range looks like, and how far percentiles are off.
+
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -40,7 +42,7 @@ fn a_curve_has_rates_where_the_server_was_up_and_nothing_where_it_was_not() {
 }
 
 #[test]
-fn cold_starts_are_no_latency_and_the_slowest_is_told() {
+fn cold_starts_are_no_latency_and_the_slowest_is_shown() {
     let mut history = memory();
     let cold = Figures { cold_starts: 1, slowest_cold_start_nanos: 1_500_000_000, ..figures(2, &[(100, 1)]) };
     history.append(sample(START, &[("a", cold)]));
