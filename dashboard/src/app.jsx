@@ -1,6 +1,6 @@
 // The frame of every view: what is asked for all of them, navigation, the range, messages.
 
-import { useCallback, useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { now, useCertificates, useLive, useRange, useRecent, useSlow, useStatus } from "./data.js";
 import { clock, siteName } from "./format.js";
 import { RANGES, unzoomed } from "./range.js";
@@ -14,7 +14,7 @@ import { Certificates, Events, Limits, Server, Upstreams } from "./views/others.
 import { Overview } from "./views/overview.jsx";
 import { Site } from "./views/site.jsx";
 import { Slow } from "./views/slow.jsx";
-import { parse } from "./route.js";
+import { href, parse } from "./route.js";
 
 const VIEWS = [
   { view: "", label: "Overview", show: Overview },
@@ -28,6 +28,12 @@ const VIEWS = [
 ];
 const NOTHING = [];
 const MESSAGE_MS = 6000;
+
+/** Reads the address itself, so that a key pressed right after a zoom finds it. */
+function leaveZoom() {
+  const { view, name, query } = parse(location.hash);
+  if (query.from) location.hash = href(view, name, unzoomed(query));
+}
 
 export function App() {
   const route = useRoute();
@@ -54,7 +60,7 @@ export function App() {
     const timer = setTimeout(() => setMessage(""), MESSAGE_MS);
     return () => clearTimeout(timer);
   }, [message]);
-  useKeys(useCallback(() => !route.range.isLive && route.set(unzoomed(route.query)), [route]));
+  useKeys(leaveZoom);
   const view = VIEWS.find((one) => one.view === route.view);
   const title = route.view === "sites" ? siteName(route.name ?? "") : (view?.label ?? "Not found");
   useEffect(() => {

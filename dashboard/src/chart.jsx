@@ -8,6 +8,7 @@ import { bytes, bytesPerSecond, clock, count, ms } from "./format.js";
 import { usePage } from "./view.js";
 
 const NEAR_PX = 7;
+const NOTHING = []; // one and the same, or each render would look like new data
 const DASHES = { solid: [], dashed: [6, 4], dotted: [2, 3] };
 const FONT = "11px Inter, system-ui, sans-serif";
 
@@ -90,7 +91,7 @@ function summary(title, series, format) {
  * `series`: `{label, values, color, line, isFilled}`; `events` and `coldStarts` (`{at, count}`) are drawn over
  * the curves; `range` is the window that the axis shows.
  */
-export function Chart({ title, note, times, series, format, range, events = [], coldStarts = [], onZoom }) {
+export function Chart({ title, note, times, series, format, range, events = NOTHING, coldStarts = NOTHING, onZoom }) {
   const { isDark } = usePage();
   const node = useRef(null);
   const plot = useRef(null);
@@ -107,7 +108,8 @@ export function Chart({ title, note, times, series, format, range, events = [], 
       // The other panels' cursors follow; only the one that is pointed at tells of the event.
       const isPointedAt = made.over.matches(":hover") || element === document.activeElement;
       const event = isPointedAt ? nearestEvent(made, latest.current.events, left, NEAR_PX) : null;
-      setCursor(isOver ? { index: idx, event } : null);
+      const next = isOver ? { index: idx, event } : null;
+      setCursor((old) => (old?.index === next?.index && old?.event === next?.event ? old : next));
     };
     const window = { from: range.from, to: range.to };
     const made = makePlot(element, {

@@ -72,13 +72,12 @@ export function duration(seconds) {
 const two = (value) => String(value).padStart(2, "0");
 const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
-/** The time of a UNIX second: 14:02 of today, else 3 Mar 14:02; with seconds if asked for. */
+/** The time of a UNIX second: 14:02 within half a day, else 3 Mar 14:02; with seconds if asked for. */
 export function clock(at, now = Date.now() / 1000, withSeconds = false) {
   if (isMissing(at)) return NONE;
   const date = new Date(at * 1000);
   const time = `${two(date.getHours())}:${two(date.getMinutes())}${withSeconds ? `:${two(date.getSeconds())}` : ""}`;
-  const isToday = date.toDateString() === new Date(now * 1000).toDateString();
-  return isToday ? time : `${date.getDate()} ${MONTHS[date.getMonth()]} ${time}`;
+  return Math.abs(now - at) < 43_200 ? time : `${date.getDate()} ${MONTHS[date.getMonth()]} ${time}`;
 }
 
 /** The change from one figure to the next: `{text: "+12 %", change: 0.12}`, or null where there is none to tell. */

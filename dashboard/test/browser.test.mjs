@@ -133,6 +133,15 @@ test("a drag zooms, the address has it, and Escape leaves it", { skip }, async (
   assert.match(page.url(), /range=6h/);
 });
 
+test("a cursor over a curve tells the values there, and the page goes on", { skip }, async (t) => {
+  const { page } = await open(t, "");
+  const box = await page.locator(".plot").first().boundingBox();
+  await page.mouse.move(box.x + box.width * 0.5, box.y + 60);
+  await page.locator(".chart .when", { hasText: /^\d\d:\d\d:\d\d$/ }).first().waitFor();
+  // Rendering that feeds itself would keep the page from ever being idle.
+  await page.evaluate(() => new Promise((resolve) => requestIdleCallback(resolve)));
+});
+
 test("the keyboard searches, walks through the rows, and opens one", { skip }, async (t) => {
   const { page } = await open(t, "?range=24h");
   await page.locator("a.row").first().waitFor();

@@ -30,7 +30,7 @@ test("lengths of time have their two largest units", () => {
   check(format.duration, [[0, "0 s"], [59.6, "1 min"], [725, "12 min"], [3600, "1 h"], [11_520, "3 h 12 min"], [356_400, "4 d 3 h"], [61 * 86400 + 4000, "61 d"]]);
 });
 
-test("a time of today is without its day, another one with it", () => {
+test("a time within half a day is without its day, another one with it", () => {
   const noon = new Date(2026, 10, 25, 12, 0, 7).getTime() / 1000;
   assert.equal(format.clock(noon, noon + 60), "12:00");
   assert.equal(format.clock(noon, noon + 60, true), "12:00:07");
