@@ -119,7 +119,8 @@ impl History {
 
     /// Appends an event.
     pub fn append_event(&mut self, mut event: Event) {
-        let end = event.text.floor_char_boundary(EVENT_TEXT_BYTES_MAX);
+        let fits = |at: &usize| event.text.is_char_boundary(*at);
+        let end = (0..=EVENT_TEXT_BYTES_MAX.min(event.text.len())).rev().find(fits).unwrap_or_default();
         event.text.truncate(end);
         let start = event.at - event.at % EVENT_SEGMENT_SECONDS;
         let segment = self.kinds[EVENTS].segments.get(&start);

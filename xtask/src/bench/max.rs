@@ -204,8 +204,8 @@ export default {
 
 fn free_ports<const COUNT: usize>() -> Outcome<[u16; COUNT]> {
     let mut ports = [0; COUNT];
-    for at in 0..COUNT {
-        ports[at] = servers::free_port()?;
+    for port in &mut ports {
+        *port = servers::free_port()?;
     }
     Ok(ports)
 }

@@ -99,22 +99,22 @@ fn answer_challenge(head: &RequestHead, challenges: &MemoryChallenges, response:
     true
 }
 
-/// Finds the site of a request. `Err`: none serves it, and the response is complete.
+/// Finds the site of a request. `Err`: none serves it, and the response is complete; with the error that it is about.
 pub(crate) fn find_site<'a>(
     snapshot: &'a Snapshot,
     head: &RequestHead,
     origin: &Origin,
     challenges: &MemoryChallenges,
     response: &mut Response,
-) -> Result<(usize, &'a Site), Served> {
+) -> Result<(usize, &'a Site), Option<HttpError>> {
     if !origin.tls && head.path().starts_with(CHALLENGES) && answer_challenge(head, challenges, response) {
-        return Err(Served::before_a_site(None));
+        return Err(None);
     }
     // RFC 9110 section 9.3.6: a 2xx would promise a tunnel.
     if head.method() == Method::Connect {
         let error = HttpError::MethodNotAllowed(snapshot.methods());
         error_response::fill(error, response);
-        return Err(Served::before_a_site(Some(error)));
+        return Err(Some(error));
     }
     // The host decides everything that follows; the client of an unknown one learns nothing, not even
     // whether a path exists elsewhere.
@@ -132,7 +132,7 @@ pub(crate) fn find_site<'a>(
     };
     found.filter(negotiated).ok_or_else(|| {
         error_response::fill(HttpError::UnknownHost, response);
-        Served::before_a_site(Some(HttpError::UnknownHost))
+        Some(HttpError::UnknownHost)
     })
 }
 
@@ -395,7 +395,7 @@ impl Backend {
 
 impl Served {
     /// Answered before its site was known.
-    fn before_a_site(error: Option<HttpError>) -> Self {
+    pub(crate) fn before_a_site(error: Option<HttpError>) -> Self {
         Self {
             site: None,
             handler: Handler::None,

@@ -324,7 +324,7 @@ async fn carry_out(asked: Ask, api: &Arc<dyn Api>, token: &str) -> Reply {
         // Lines of a HEAD request are left out by the codec.
         Ask::Logs { .. } => {
             let body = api.recent().read(0).text;
-            Reply { status: 200, content_type: JSON_LINES, fields: "", body }
+            Reply { status: 200, content_type: JSON_LINES, fields: "", body: body.into_bytes() }
         }
         Ask::Reload(restart) => match call(api, move |api| api.reload(restart)).await {
             Some(Ok(summary)) => Reply::json(200, &summary),

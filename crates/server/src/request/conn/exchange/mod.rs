@@ -109,7 +109,7 @@ impl Exchange {
         let challenges = &self.core.shared.challenges;
         let site = match find_site(snapshot, head, &self.origin, challenges, response) {
             Ok(site) => site,
-            Err(served) => return Begun::Served(served),
+            Err(error) => return Begun::Served(Served::before_a_site(error)),
         };
         let mut routing = Routing::new(snapshot, site, head, self.origin.clone(), started);
         let Some(wait) = routing.begin(response) else { return Begun::Served(routing.served()) };
