@@ -267,6 +267,12 @@ pub const SLOW_FLOOR: Duration = Duration::from_millis(10);
 /// to read.
 pub const SLOW_PER_MINUTE: usize = 10;
 
+/// The time of which [`SLOW_PER_MINUTE`] are kept.
+pub const SLOW_PERIOD: Duration = Duration::from_secs(60);
+
+/// The time of which [`FAILED_PER_SECOND`] are kept.
+pub const FAILED_PERIOD: Duration = Duration::from_secs(1);
+
 /// Minutes for which they are kept: a person looks within minutes after a complaint, and the access log has the rest.
 pub const SLOW_MINUTES: usize = 15;
 

@@ -10,14 +10,12 @@ use std::time::{Duration, Instant};
 use onehop_config::checked::limit::Limit;
 use onehop_workers::WorkerId;
 
-use super::route::Backend;
-
 /// The times of one request. Each part is the sum of its waits.
 pub struct Timing {
     /// The request's id, as its worker gets it.
     pub(crate) id: u64,
-    /// What answers it, the last one where there were several.
-    pub(crate) backend: Cell<Option<Backend>>,
+    /// The number of the application that it is for, if it is for one.
+    pub(crate) app: Cell<Option<u32>>,
     /// The worker that it was handed to last.
     pub(crate) worker: Cell<Option<WorkerId>>,
     /// Times that it was handed over again.
@@ -50,7 +48,7 @@ impl Timing {
     pub(crate) fn new(id: u64, received: Instant) -> Box<Self> {
         Box::new(Self {
             id,
-            backend: Cell::default(),
+            app: Cell::default(),
             worker: Cell::default(),
             retries: Cell::default(),
             limit: RefCell::default(),
@@ -109,6 +107,21 @@ impl Timing {
             self.end(part, now);
             self.answered.set(Some(now));
         }
+    }
+
+    /// The request has arrived, for whose body it waited or not, and has met this limit.
+    pub(crate) fn arrived(&self, waited_for_body: bool, limit: Option<&Arc<Limit>>) {
+        if waited_for_body {
+            self.body_arrived();
+        }
+        self.met_limit(limit);
+    }
+
+    /// The response came: piece by piece since `started`, or as a whole now. It waited for its client for so long.
+    pub(crate) fn came(&self, started: Option<Instant>, write_wait: Duration) {
+        self.is_streamed.set(started.is_some());
+        self.answered(started.unwrap_or_else(Instant::now));
+        self.write.set(write_wait);
     }
 
     /// The request waited for this limit, or was rejected by it.

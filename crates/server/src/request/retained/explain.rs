@@ -109,6 +109,7 @@ fn shown(ms: f64) -> String {
     match ms {
         ..1.0 => format!("{ms:.2} ms"),
         ..10.0 => format!("{ms:.1} ms"),
+        // tidy: not a bound, because it is where seconds are shorter to read
         ..10_000.0 => format!("{ms:.0} ms"),
         _ => format!("{:.1} s", ms / 1_000.0),
     }

@@ -16,7 +16,8 @@ pub use request::{LimitMet, Parts, RetainedRequest, WorkerSeen};
 pub(crate) use request::{Stalling, milliseconds, text};
 
 use crate::limits::{
-    FAILED_KEPT, FAILED_PER_SECOND, SLOW_FLOOR, SLOW_MINUTES, SLOW_PER_MINUTE, STALLS_ARRIVE_WITHIN,
+    FAILED_KEPT, FAILED_PER_SECOND, FAILED_PERIOD, SLOW_FLOOR, SLOW_MINUTES, SLOW_PER_MINUTE, SLOW_PERIOD,
+    STALLS_ARRIVE_WITHIN,
 };
 
 /// The slow and failed requests of one core.
@@ -73,9 +74,7 @@ impl Retained {
     pub(crate) fn add_failed(&self, now: Instant, make: impl FnOnce() -> RetainedRequest) {
         let mut kept = self.lock();
         let (since, count) = match kept.failing {
-            Some((since, count)) if now.saturating_duration_since(since) < Duration::from_secs(1) => {
-                (since, count)
-            }
+            Some((since, count)) if now.saturating_duration_since(since) < FAILED_PERIOD => (since, count),
             _ => (now, 0),
         };
         if count >= FAILED_PER_SECOND {
@@ -94,19 +93,20 @@ impl Retained {
         if kept.minutes.is_empty() && kept.failed.is_empty() {
             return;
         }
-        let is_over = |minute: &Minute| now.saturating_duration_since(minute.started) >= MINUTE;
+        let is_over = |minute: &Minute| now.saturating_duration_since(minute.started) >= SLOW_PERIOD;
         if kept.minutes.back().is_some_and(is_over) {
             self.slow_after.store(nanos(SLOW_FLOOR), Ordering::Relaxed);
         }
-        let is_old =
-            |minute: &Minute| now.saturating_duration_since(minute.started) >= MINUTE * SLOW_MINUTES as u32;
+        let is_old = |minute: &Minute| {
+            now.saturating_duration_since(minute.started) >= SLOW_PERIOD * SLOW_MINUTES as u32
+        };
         if kept.minutes.front().is_some_and(is_old) {
             kept.minutes.pop_front();
         }
         let slow = kept.minutes.iter_mut().rev().take(2).flat_map(|minute| &mut minute.slowest);
-        slow.for_each(|request| request.settle(now, STALLS_ARRIVE_WITHIN));
+        slow.for_each(|request| settle(request, now, STALLS_ARRIVE_WITHIN));
         for request in kept.failed.iter_mut().rev().take(FAILED_PER_SECOND as usize * 2) {
-            request.settle(now, STALLS_ARRIVE_WITHIN);
+            settle(request, now, STALLS_ARRIVE_WITHIN);
         }
     }
 
@@ -117,7 +117,7 @@ impl Retained {
         let mut all: Vec<_> = slow.chain(&kept.failed).cloned().collect();
         drop(kept);
         let now = Instant::now();
-        all.iter_mut().for_each(|request| request.settle(now, Duration::ZERO));
+        all.iter_mut().for_each(|request| settle(request, now, Duration::ZERO));
         all
     }
 
@@ -126,12 +126,10 @@ impl Retained {
     }
 }
 
-const MINUTE: Duration = Duration::from_secs(60);
-
 impl Kept {
     /// The minute that `now` is in.
     fn minute(&mut self, now: Instant) -> &mut Minute {
-        let is_current = |minute: &Minute| now.saturating_duration_since(minute.started) < MINUTE;
+        let is_current = |minute: &Minute| now.saturating_duration_since(minute.started) < SLOW_PERIOD;
         if !self.minutes.back().is_some_and(is_current) {
             if self.minutes.len() >= SLOW_MINUTES {
                 self.minutes.pop_front();
@@ -145,6 +143,14 @@ impl Kept {
 
 fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Looks up what the worker has reported within so long, and explains the request.
+fn settle(request: &mut RetainedRequest, now: Instant, reported_within: Duration) {
+    if request.look_up_stalls(now, reported_within) || request.why.is_empty() {
+        request.why = explain::sentence(request);
+        request.next = explain::next_step(request).to_owned();
+    }
 }
 
 #[cfg(test)]
@@ -171,14 +177,14 @@ mod tests {
         }
         assert_eq!(slowest(&retained), (60..70).map(f64::from).collect::<Vec<_>>());
         assert!(!retained.is_slow(Duration::from_millis(59)));
-        retained.tick(start + MINUTE);
+        retained.tick(start + SLOW_PERIOD);
         assert!(
             retained.is_slow(Duration::from_millis(11)),
             "the next minute has slowest requests of its own"
         );
-        retained.add_slow(start + MINUTE, request(11.0));
+        retained.add_slow(start + SLOW_PERIOD, request(11.0));
         assert_eq!(slowest(&retained).len(), SLOW_PER_MINUTE + 1);
-        retained.tick(start + MINUTE * SLOW_MINUTES as u32);
+        retained.tick(start + SLOW_PERIOD * SLOW_MINUTES as u32);
         assert_eq!(slowest(&retained), [11.0]);
     }
 

@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 use onehop_workers::Worker;
 use serde::Serialize;
 
-use super::explain;
 use crate::limits::RETAINED_TEXT_BYTES_MAX;
 
 /// A slow or failed request, as `GET /slow` has it; documented in docs/control-api.md.
@@ -127,18 +126,16 @@ impl std::fmt::Debug for Stalling {
 }
 
 impl RetainedRequest {
-    /// Looks up the stalls of the worker, once it has had so long to report them, and explains the request.
-    pub(super) fn settle(&mut self, now: Instant, reported_within: Duration) {
+    /// Looks up the stalls of the worker, once it has had so long to report them; whether it did.
+    pub(super) fn look_up_stalls(&mut self, now: Instant, reported_within: Duration) -> bool {
         let has_come = |stalling: &Stalling| now.saturating_duration_since(stalling.until) >= reported_within;
         if self.stalling.as_ref().is_some_and(has_come)
             && let Some(Stalling { worker, from, until }) = self.stalling.take()
         {
             self.parts.take_lag(worker.stalled_within(from, until).unwrap_or_default());
-        } else if !self.why.is_empty() {
-            return;
+            return true;
         }
-        self.why = explain::sentence(self);
-        self.next = explain::next_step(self).to_owned();
+        false
     }
 
     /// Whether this names the request: its id, or another name by which a person may know it.

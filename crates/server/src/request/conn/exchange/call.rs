@@ -162,12 +162,7 @@ impl Exchange {
         let waits_for_body = !upload.has_arrived();
         let arrived = arrival::arrive(acquired, backend, context, &view.snapshot, &io, &mut upload).await;
         let acquired = arrived.unwrap_or_else(|error| Acquired::Rejected(error, None));
-        if let Some(timing) = &context.timing {
-            if waits_for_body {
-                timing.body_arrived();
-            }
-            timing.met_limit(acquired.limit());
-        }
+        super::note(routing, |timing| timing.arrived(waits_for_body, acquired.limit()));
         let mut refused = match admit(acquired, &mut upload).await {
             Ok(mut permits) => {
                 if !upload.has_arrived() {
@@ -188,11 +183,7 @@ impl Exchange {
                 }
             };
             held.borrow_mut().ended(ended, response.status);
-            if let Some(timing) = &routing.context.timing {
-                timing.is_streamed.set(responding.started().is_some());
-                timing.answered(responding.started().unwrap_or_else(Instant::now));
-                timing.write.set(io.write_wait());
-            }
+            super::note(routing, |timing| timing.came(responding.started(), io.write_wait()));
             if let Err(error) = ended
                 && !error.leaves_nobody()
             {

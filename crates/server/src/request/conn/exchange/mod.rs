@@ -30,6 +30,7 @@ use onehop_message::response::Response;
 use crate::request::admission::{Acquired, Permits};
 use crate::request::core::{Core, View};
 use crate::request::disk::DiskRead;
+use crate::request::route::Backend;
 use crate::request::timing::Timing;
 use crate::request::{Routing, Served, Wait, find_site};
 
@@ -115,8 +116,8 @@ impl Exchange {
         let Some(wait) = routing.begin(response) else { return Begun::Served(routing.served()) };
         let id = self.core.connection.next_request_id();
         let timing = routing.context.timing.get_or_insert_with(|| Timing::new(id, started));
-        if let Wait::Backend(backend) = &wait {
-            timing.backend.set(Some(*backend));
+        if let Wait::Backend(Backend::App(number)) = &wait {
+            timing.app.set(Some(*number));
         }
         match Permits::acquire(routing.limiters(Some(&wait)), self.core.number, started) {
             Acquired::Rejected(error, limit) => {

@@ -13,7 +13,6 @@ use super::Exchange;
 use crate::request::Served;
 use crate::request::core::View;
 use crate::request::retained::{LimitMet, Parts, RetainedRequest, Stalling, WorkerSeen, milliseconds, text};
-use crate::request::route::Backend;
 use crate::request::timing::Timing;
 
 /// What became of a request, for those that are kept.
@@ -52,11 +51,8 @@ impl Exchange {
         let Outcome { head, response, view, served, .. } = outcome;
         let timing = served.timing.as_deref();
         let id = timing.map_or_else(|| self.core.connection.next_request_id(), |timing| timing.id);
-        let backend = timing.and_then(|timing| timing.backend.get());
-        let pool = match backend {
-            Some(Backend::App(number)) => view.snapshot.apps.get(number as usize),
-            _ => None,
-        };
+        let app = timing.and_then(|timing| timing.app.get());
+        let pool = app.and_then(|number| view.snapshot.apps.get(number as usize));
         let worker = timing.and_then(|timing| timing.worker.get());
         let worker = worker.and_then(|id| pool?.worker(id));
         let now = Instant::now();
