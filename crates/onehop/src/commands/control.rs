@@ -89,7 +89,12 @@ fn reason(response: &Response) -> &str {
 }
 
 /// Sends one request to this socket.
-pub(super) fn ask_at(socket: &Path, deadline: Duration, method: &str, path: &str) -> Result<Response, Failure> {
+pub(super) fn ask_at(
+    socket: &Path,
+    deadline: Duration,
+    method: &str,
+    path: &str,
+) -> Result<Response, Failure> {
     control_client::ask_within(deadline, socket, method, path).map_err(|error| unanswered(socket, error))
 }
 

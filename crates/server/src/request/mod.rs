@@ -307,8 +307,19 @@ impl<'a> Routing<'a> {
         let delivery = if context.is_cold.get() { Delivery::Cold } else { Delivery::Whole };
         let (timing, uuid) = (context.timing.take(), context.uuid.take());
         let (error, error_id) = (None, None);
-        let served =
-            Served { site, handler, upstream, reason, error, error_id, delivery, timing, uuid, logs, appended };
+        let served = Served {
+            site,
+            handler,
+            upstream,
+            reason,
+            error,
+            error_id,
+            delivery,
+            timing,
+            uuid,
+            logs,
+            appended,
+        };
         let Some(failure) = context.failure.take() else { return served };
         let (upstream, reason) = match failure.upstream {
             Some(first) => (Some(first), failure.reason),
