@@ -23,7 +23,12 @@ pub(super) fn write(run: &ScenarioRun, document: &mut Document) {
     }
     document.plot(picture(run));
     document.paragraph(secrets::hide(&figures::sentence(&run.about)));
-    document.table(cases(run));
+    // The short form shows the first one.
+    let tables = match run.cases.iter().all(is_special) {
+        true => [special(run), cases(run)],
+        false => [cases(run), special(run)],
+    };
+    tables.into_iter().for_each(|table| document.table(table));
     if !run.bounds.is_empty() {
         document.table(bounds(run));
     }
@@ -94,10 +99,59 @@ fn cases(run: &ScenarioRun) -> Table {
             table.row([
                 Cell::from(case.name.as_str()),
                 Cell::from(other.unwrap_or_default()),
-                Cell::from(shown(row.test_value)),
-                Cell::from(shown(row.control_value)),
+                Cell::from(shown(row.metric, row.test_value)),
+                Cell::from(shown(row.metric, row.control_value)),
                 ratio(row),
                 p99.map_or_else(|| Cell::from(figures::NOTHING), ratio),
+            ]);
+        }
+    }
+    table
+}
+
+fn is_special(case: &CaseRun) -> bool {
+    case.comparison.settings.idle_connections > 0 || case.comparison.settings.is_overload
+}
+
+/// Memory of idle connections, and what is answered beyond capacity, of the cases that measure them.
+fn special(run: &ScenarioRun) -> Table {
+    let first = run.cases.iter().find_map(|case| case.comparison.targets.first());
+    let first = first.map_or_else(|| "First".to_owned(), |name| comparison::target(name));
+    let columns = [
+        ("Case", false),
+        ("Figure", false),
+        ("Server", false),
+        ("Value", true),
+        (&first, true),
+        ("Ratio", true),
+    ];
+    let mut table = Table {
+        caption: format!(
+            "What the cases are about: the figure of {first} divided by the other's, with intervals"
+        ),
+        columns: columns.map(|(name, is_figure)| Column { name: name.to_owned(), is_figure }).into(),
+        rows: Vec::new(),
+    };
+    for case in &run.cases {
+        let settings = &case.comparison.settings;
+        let is_shown = |row: &&Row| match row.metric {
+            Metric::MemoryAtRest | Metric::MemoryPerIdleConnection => settings.idle_connections > 0,
+            Metric::Rate | Metric::P99 => settings.is_overload,
+            _ => false,
+        };
+        for row in case.comparison.rows.iter().filter(is_shown) {
+            let name = match row.metric {
+                Metric::Rate => "Good responses per second",
+                metric => comparison::metric_name(metric),
+            };
+            let server = case.comparison.targets.get(row.test).map(|name| comparison::target(name));
+            table.row([
+                Cell::from(case.name.as_str()),
+                Cell::from(name),
+                Cell::from(server.unwrap_or_default()),
+                Cell::from(shown(row.metric, row.test_value)),
+                Cell::from(shown(row.metric, row.control_value)),
+                ratio(row),
             ]);
         }
     }
@@ -140,9 +194,10 @@ fn opposite(verdict: Verdict) -> Verdict {
 fn ratio(row: &Row) -> Cell {
     let turned = turned(row);
     let tone = match row.verdict {
-        Verdict::More => Tone::Good,
-        Verdict::Less => Tone::Bad,
         Verdict::NotShown | Verdict::Unknown => Tone::Plain,
+        // The other server's figure is more: good where less is better.
+        verdict if (verdict == Verdict::More) == (row.metric != Metric::Rate) => Tone::Good,
+        _ => Tone::Bad,
     };
     match turned.middle.is_finite() {
         true => Cell::toned(short(&turned), tone),
@@ -159,12 +214,8 @@ fn short(ratio: &Interval) -> String {
     format!("{} ({} to {})", number(ratio.middle), number(ratio.low), number(ratio.high))
 }
 
-fn shown(value: f64) -> String {
-    if value.is_finite() {
-        comparison::metric_value(Metric::CpuPerRequest, value)
-    } else {
-        figures::NOTHING.to_owned()
-    }
+fn shown(metric: Metric, value: f64) -> String {
+    if value.is_finite() { comparison::metric_value(metric, value) } else { figures::NOTHING.to_owned() }
 }
 
 /// The latencies of each request, where several are asked: one that is slow hides among the others.
