@@ -119,9 +119,9 @@ impl History {
 
     /// Appends an event.
     pub fn append_event(&mut self, mut event: Event) {
-        let fits = |at: &usize| event.text.is_char_boundary(*at);
-        let end = (0..=EVENT_TEXT_BYTES_MAX.min(event.text.len())).rev().find(fits).unwrap_or_default();
-        event.text.truncate(end);
+        let longest = event.text.len().min(EVENT_TEXT_BYTES_MAX);
+        let end = (0..=longest).rev().find(|end| event.text.is_char_boundary(*end));
+        event.text.truncate(end.unwrap_or_default());
         let start = event.at - event.at % EVENT_SEGMENT_SECONDS;
         let segment = self.kinds[EVENTS].segments.get(&start);
         if segment.is_none_or(|segment| segment.bytes() < EVENT_SEGMENT_BYTES_MAX) {
