@@ -67,10 +67,17 @@ pub struct Served {
     pub timing: Option<Box<Timing>>,
     /// What `{http.request.uuid}` was.
     pub uuid: Option<Box<str>>,
+    /// What routes say of its line in logs. In a box, since most of them say nothing.
+    pub log: Option<Box<LogChoice>>,
+}
+
+/// What routes say of a request's line in logs.
+#[derive(Debug)]
+pub struct LogChoice {
     /// The logs of the site that have it.
     pub logs: Logs,
     /// Fields of `log_append`.
-    pub appended: Box<[(String, Vec<u8>)]>,
+    pub appended: Vec<(String, Vec<u8>)>,
 }
 
 /// What a request waits for.
@@ -301,25 +308,13 @@ impl<'a> Routing<'a> {
     /// What became of the request. An error counts for the handler and upstream that failed, not for those of the page.
     pub(crate) fn served(&mut self) -> Served {
         let context = &mut self.context;
-        let (logs, appended) = (context.logs, appended_fields(context));
+        let log = log_choice(context);
         let (upstream, reason) = (context.upstream.take(), context.reason.take());
         let (site, handler) = (Some(self.number), context.handler);
         let delivery = if context.is_cold.get() { Delivery::Cold } else { Delivery::Whole };
         let (timing, uuid) = (context.timing.take(), context.uuid.take());
         let (error, error_id) = (None, None);
-        let served = Served {
-            site,
-            handler,
-            upstream,
-            reason,
-            error,
-            error_id,
-            delivery,
-            timing,
-            uuid,
-            logs,
-            appended,
-        };
+        let served = Served { site, handler, upstream, reason, error, error_id, delivery, timing, uuid, log };
         let Some(failure) = context.failure.take() else { return served };
         let (upstream, reason) = match failure.upstream {
             Some(first) => (Some(first), failure.reason),
@@ -360,14 +355,17 @@ impl<'a> Routing<'a> {
     }
 }
 
-/// The fields for the request's line in a log, with the values that they have now.
-fn appended_fields(context: &mut RequestContext<'_>) -> Box<[(String, Vec<u8>)]> {
-    let Some(appended) = context.appended.take() else { return Box::default() };
-    let fields = appended.into_iter().map(|(append, early)| {
+/// What routes have said of the request's line in logs; fields have the values of now.
+fn log_choice(context: &mut RequestContext<'_>) -> Option<Box<LogChoice>> {
+    let (logs, appended) = (context.logs, context.appended.take());
+    if logs == Logs::USUAL && appended.is_none() {
+        return None;
+    }
+    let fields = appended.into_iter().flat_map(|fields| *fields).map(|(append, early)| {
         let value = early.unwrap_or_else(|| route::expand(&append.value, context, route::Into::Text));
         (append.key.clone(), value)
     });
-    fields.collect()
+    Some(Box::new(LogChoice { logs, appended: fields.collect() }))
 }
 
 /// Calls the handler of a target.
@@ -417,8 +415,7 @@ impl Served {
             delivery: Delivery::Whole,
             timing: None,
             uuid: None,
-            logs: Logs::USUAL,
-            appended: Box::default(),
+            log: None,
         }
     }
 }

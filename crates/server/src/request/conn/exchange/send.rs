@@ -80,14 +80,16 @@ impl Exchange {
             self.retain(&Outcome { head, response, view, served: &served, sent, took, aborted });
         }
         let logs = site.map_or_else(|| view.snapshot.logs_at(self.origin.listener), |site| &*site.logs);
-        let is_logged = !logs.is_empty() && served.logs != Logs::NONE;
+        let choice = served.log.as_deref();
+        let chosen = choice.map_or(Logs::USUAL, |choice| choice.logs);
+        let is_logged = !logs.is_empty() && chosen != Logs::NONE;
         if is_logged && (!is_shed || self.core.rejection_lines.takes()) {
             let (head, origin) = (Some(head), &self.origin);
             let upstream = served.upstream.as_ref().map(|member| &*member.name);
             let (reason, error) = (served.reason.as_deref(), served.error);
             let error_id = served.error_id.map(|id| id.letters());
             let id = served.timing.as_ref().map(|timing| timing.id);
-            let appended = &served.appended;
+            let appended = choice.map(|choice| choice.appended.as_slice()).unwrap_or_default();
             let entry = Entry {
                 id,
                 head,
@@ -102,7 +104,7 @@ impl Exchange {
                 aborted,
                 appended,
             };
-            self.core.logs.add(logs, served.logs, &entry);
+            self.core.logs.add(logs, chosen, &entry);
         }
     }
 
