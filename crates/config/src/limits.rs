@@ -234,7 +234,7 @@ pub const HISTORY_KEEP_RANGE: (Duration, Duration) =
     (Duration::from_secs(86_400), Duration::from_secs(400 * 86_400));
 
 /// Bytes of the history where the file does not say: 50 busy sites for 90 days (`crates/history/examples/fill.rs`).
-pub const HISTORY_BYTES: u64 = 256 * 1024 * 1024;
+pub const HISTORY_BYTES: u64 = 512 * 1024 * 1024;
 
 /// The fewest bytes that the history can have: a day of a few sites.
 pub const HISTORY_BYTES_MIN: u64 = 4 * 1024 * 1024;

@@ -13,7 +13,7 @@ use onehop_history::{AppFigures, Figures, History, ProcessFigures, Sample, Setti
 use onehop_metrics::histogram::Snapshot;
 
 /// What the configuration has by default.
-const BYTES: u64 = 256 << 20;
+const BYTES: u64 = 512 << 20;
 
 /// Midnight.
 const END: u64 = 1_790_035_200;

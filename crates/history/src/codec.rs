@@ -120,16 +120,7 @@ fn encode_figures(figures: &Figures, out: &mut Vec<u8>) {
 /// The counters; each bucket and its count go to `bucket`, and `durations` has their sum alone.
 pub(crate) fn decode_figures(bytes: &[u8], mut bucket: impl FnMut(u16, u64)) -> Option<Figures> {
     let mut input = Input(bytes);
-    let figures = Figures {
-        requests: input.number()?,
-        errors: input.number()?,
-        rejected: input.number()?,
-        bytes: input.number()?,
-        streams: input.number()?,
-        cold_starts: input.number()?,
-        slowest_cold_start_nanos: input.number()?,
-        durations: Snapshot::new([], input.number()?),
-    };
+    let figures = input.counters()?;
     // One more than the bucket before, so that none comes twice.
     let mut least = 0_u64;
     while !input.0.is_empty() {
@@ -138,6 +129,11 @@ pub(crate) fn decode_figures(bytes: &[u8], mut bucket: impl FnMut(u16, u64)) -> 
         least = number + 1;
     }
     Some(figures)
+}
+
+/// The counters alone.
+pub(crate) fn decode_counters(bytes: &[u8]) -> Option<Figures> {
+    Input(bytes).counters()
 }
 
 /// An event.
@@ -213,6 +209,19 @@ impl<'b> Input<'b> {
         let (bytes, rest) = self.0.split_at_checked(length)?;
         self.0 = rest;
         Some(bytes)
+    }
+
+    fn counters(&mut self) -> Option<Figures> {
+        Some(Figures {
+            requests: self.number()?,
+            errors: self.number()?,
+            rejected: self.number()?,
+            bytes: self.number()?,
+            streams: self.number()?,
+            cold_starts: self.number()?,
+            slowest_cold_start_nanos: self.number()?,
+            durations: Snapshot::new([], self.number()?),
+        })
     }
 
     /// The number of a name.

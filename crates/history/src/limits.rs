@@ -43,6 +43,9 @@ pub const COUNT_MAX: u64 = 1 << 48;
 /// Points of a curve: a screen shows no more.
 pub const POINTS_MAX: u64 = 500;
 
+/// Records that a curve reads: of 50 busy sites some 20 MiB, which takes some tens of milliseconds.
+pub const SCANNED_MAX: u64 = 1_500;
+
 /// Points of the small curve beside a site's name.
 pub const SPARKLINE_POINTS_MAX: u64 = 60;
 

@@ -9,9 +9,11 @@ use std::sync::Arc;
 use onehop_metrics::histogram::Snapshot;
 use serde::Serialize;
 
-use crate::codec::{ALL, decode_figures};
+use crate::codec::{ALL, decode_counters, decode_figures};
 use crate::history::History;
-use crate::limits::{EVENTS_SHOWN_MAX, FINEST_KEEP_SECONDS, LEVEL_SECONDS, POINTS_MAX, SPARKLINE_POINTS_MAX};
+use crate::limits::{
+    EVENTS_SHOWN_MAX, FINEST_KEEP_SECONDS, LEVEL_SECONDS, POINTS_MAX, SCANNED_MAX, SPARKLINE_POINTS_MAX,
+};
 use crate::sample::{AppFigures, Event, ProcessFigures};
 
 /// Steps that people can read, in seconds; beyond the last one its multiples.
@@ -202,7 +204,7 @@ pub fn sites(history: &mut History, range: Range, now: u64) -> Sites {
         let Some(covered) = covered.get_mut(at) else { return };
         *covered = covered.saturating_add(record.covered_ms);
         for (number, encoded) in &record.sites {
-            let (Some(name), Some(figures)) = (names.get(*number), decode_figures(encoded, |_, _| {})) else {
+            let (Some(name), Some(figures)) = (names.get(*number), decode_counters(encoded)) else {
                 continue;
             };
             if !requests.contains_key(name) {
@@ -321,13 +323,16 @@ impl Steps {
     fn of(range: Range, points_max: u64, now: u64) -> Self {
         let least = if range.from < now.saturating_sub(FINEST_KEEP_SECONDS) { LEVEL_SECONDS[1] } else { 1 };
         let count = |step: u64| range.to.div_ceil(step).saturating_sub(range.from / step);
-        let fits = |step: &u64| *step >= least && count(*step) <= points_max;
+        let level_of = |step: u64| {
+            LEVEL_SECONDS.iter().rposition(|level| step.is_multiple_of(*level)).unwrap_or_default()
+        };
+        let scanned = |step: u64| count(LEVEL_SECONDS[level_of(step)]);
+        let fits = |step: &u64| *step >= least && count(*step) <= points_max && scanned(*step) <= SCANNED_MAX;
         let days = || {
             LEVEL_SECONDS[3] * (range.to.saturating_sub(range.from) / LEVEL_SECONDS[3] / (points_max - 1) + 1)
         };
         let seconds = STEPS.into_iter().find(fits).unwrap_or_else(days);
-        let level =
-            LEVEL_SECONDS.iter().rposition(|level| seconds.is_multiple_of(*level)).unwrap_or_default();
+        let level = level_of(seconds);
         let from = range.from - range.from % seconds;
         Self {
             from,

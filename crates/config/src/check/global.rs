@@ -144,7 +144,7 @@ const OPTIONS: OptionTable<Global> = OptionTable {
                 cx.data_directory = Some(cx.absolute_to_write(&path));
                 Ok(())
             }),
-            line("history", "off|{ keep 90d size 256MiB }", |cx, global, line| {
+            line("history", "off|{ keep 90d size 512MiB }", |cx, global, line| {
                 super::history::history(cx, line).map(|history| global.history = history)
             }),
             line("limit", "in_flight 64 [queue 128] [wait 250ms]", |cx, global, line| {

@@ -18,11 +18,11 @@ pub(super) const OPTIONS: OptionTable<History> = OptionTable {
                 let (shortest, longest) = HISTORY_KEEP_RANGE;
                 value.within(shortest, longest).map(|keep| history.keep = keep)
             }),
-            value("size", "256MiB", |_, history, value| {
+            value("size", "512MiB", |_, history, value| {
                 history.bytes = size(value.token)?;
                 if history.bytes < HISTORY_BYTES_MIN {
                     return Err(Problem::error("size", &value.token.place, "`size` must be at least 4MiB")
-                        .help("50 busy sites take 256 MiB in 90 days, and a few sites 10"));
+                        .help("50 busy sites take some 480 MiB in 90 days, and a few sites 30"));
                 }
                 Ok(())
             }),

@@ -373,7 +373,7 @@ fn a_history_is_kept_for_90_days_unless_the_file_says_otherwise() {
     let read = |lines: &str| Memory::main(&format!("{{\n{lines}\n}}\n:80\nrespond a\n"));
     let history = |lines: &str| read(lines).sound().checked.global.history.map(|it| (it.keep, it.bytes));
     let days = |days: u64| Duration::from_secs(days * 86_400);
-    assert_eq!(history("threads 1"), Some((days(90), 256 << 20)));
+    assert_eq!(history("threads 1"), Some((days(90), 512 << 20)));
     assert_eq!(history("history off"), None);
     assert_eq!(history("history {\n\tkeep 30d\n\tsize 64MiB\n}"), Some((days(30), 64 << 20)));
     for (lines, part) in [

@@ -79,7 +79,7 @@ fn the_curves_of_applications_have_the_highest_that_was_seen() {
     }
     let apps = apps(&mut history, Range { from: START, to: START + 300 * 100 }, START + 30);
     let series = &apps.apps[0].series;
-    assert_eq!((apps.step_seconds, series.lag_ms[0], series.cpu_percent[0]), (60, Some(5.0), Some(50.0)));
+    assert_eq!((apps.step_seconds, series.lag_ms[0], series.cpu_percent[0]), (300, Some(5.0), Some(50.0)));
     assert_eq!(series.lag_ms[1], None);
 }
 
@@ -90,11 +90,12 @@ fn a_range_of_any_length_has_a_step_that_people_can_read_and_few_points() {
         (60, 10, 0),
         (4_990, 10, 0),
         (5_010, 20, 0),
-        (28_800, 60, 0),
+        (14_400, 30, 0),
+        (28_800, 300, 1),
         (86_400, 300, 1),
-        (86_400 * 7, 1_800, 1),
+        (86_400 * 7, 3_600, 2),
         (86_400 * 30, 7_200, 2),
-        (86_400 * 90, 21_600, 2),
+        (86_400 * 90, 86_400, 3),
         (86_400 * 400, 86_400, 3),
         (86_400 * 3_650, 86_400 * 8, 3),
     ] {
