@@ -22,7 +22,7 @@ pub(super) const OPTIONS: OptionTable<History> = OptionTable {
                 history.bytes = size(value.token)?;
                 if history.bytes < HISTORY_BYTES_MIN {
                     return Err(Problem::error("size", &value.token.place, "`size` must be at least 4MiB")
-                        .help("50 busy sites take some 480 MiB in 90 days, and a few sites 30"));
+                        .help("50 busy sites take some 460 MiB in 90 days, and a few sites 30"));
                 }
                 Ok(())
             }),
