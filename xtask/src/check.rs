@@ -28,6 +28,7 @@ const CI: &[&str] = &[
     "acme",
     "caddy-fixtures",
     "worker-library",
+    "dashboard",
     "build",
     "http2",
     "foreign-clients",
@@ -142,6 +143,7 @@ fn step(name: &str, built: bool, beside: &mut Beside) -> Outcome {
         "acme" => programs::acme(),
         "caddy-fixtures" => caddy_fixtures::compare(),
         "worker-library" => clients::worker_library(),
+        "dashboard" => clients::dashboard(),
         "build" => build(),
         "end-to-end" => {
             beside.fetched().and_then(|()| with_program(built, &|| clients::run(Clients::Node, &[])))

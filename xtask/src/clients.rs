@@ -27,6 +27,9 @@ const NPM_FOLDERS: &[&str] = &["tests/e2e", "tests/e2e/apps", FRAMEWORKS, "examp
 /// Applications on Node's frameworks; they have a lockfile of their own, which brings other versions of Node.
 const FRAMEWORKS: &str = "tests/e2e/frameworks";
 
+/// The page that the server embeds.
+const DASHBOARD: &str = "dashboard";
+
 /// The tests take some minutes; `suites` runs them ten times as long.
 const SECONDS: &str = "1800";
 
@@ -74,6 +77,13 @@ pub(crate) fn worker_library() -> Outcome {
         files.extend(tests_in(folder)?);
     }
     Tests::of("worker-library", SECONDS, &files)?.finish(shown)
+}
+
+/// The dashboard's own tests: that what is embedded is what the source builds, and every view in Chromium before a server
+/// made by hand.
+pub(crate) fn dashboard() -> Outcome {
+    install::npm(DASHBOARD)?;
+    Tests::of("dashboard", SECONDS, &tests_in("dashboard/test")?)?.finish(shown)
 }
 
 /// Applications that are built from npm first, which takes minutes: Next.js, React Router, SvelteKit, Nitro.

@@ -54,6 +54,7 @@ fn lines(settings: &AccessLog, head: Option<&RequestHead>, appended: &[(String, 
     response.fields.add("Set-Cookie", b"id=1");
     let origin = Origin::plain(Some(SocketAddr::from(([192, 0, 2, 77], 4711))), 0);
     let entry = Entry {
+        id: None,
         head,
         origin: &origin,
         response: &response,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use onehop_load::quantity;
+use onehop_bench::quantity;
 
 use super::Target;
 
