@@ -128,8 +128,8 @@ impl Server {
         let cores = threads.or(checked.global.threads).map_or_else(cores_allowed, NonZeroUsize::get);
         let (needs, limit) = (Needs::of(&checked, cores), descriptors::limit());
         let allowed = needs.connections(limit, false).map_err(StartError::Descriptors)?;
-        let share = memory::share(&checked, cores, allowed, memory::available());
-        let share = share.map_err(StartError::Memory)?;
+        let share =
+            memory::share(&checked, cores, allowed, memory::available()).map_err(StartError::Memory)?;
         let registry = Arc::new(Registry::new(cores));
 
         // Workers start while the trees are read; requests wait for them, listening does not.
@@ -144,10 +144,10 @@ impl Server {
         let read = Trees::read(&specs, share.files_bytes, compressor, packed, Arc::clone(&events));
         let (mut trees, stores) = read.map_err(StartError::Store)?;
         let admin_address = checked.global.admin;
-        let (made, logs) =
-            ((prepared.proxies(), tls.sites.clone()), LogReports::new(&registry, &events, &recent));
-        let configured = Configured::new(checked, specs, stores, pools, made, Kept::default(), &logs);
-        let configured = configured.map_err(StartError::Store)?;
+        let logs = LogReports::new(&registry, &events, &recent);
+        let made = (prepared.proxies(), tls.sites.clone());
+        let configured = Configured::new(checked, specs, stores, pools, made, Kept::default(), &logs)
+            .map_err(StartError::Store)?;
         let allowed = needs.connections(limit, configured.needs_second_descriptor());
         let allowed = allowed.map_err(StartError::Descriptors)?;
         let connections_fixed = connections_max.map(NonZeroUsize::get);
@@ -155,8 +155,7 @@ impl Server {
         warn_of_few_descriptors(limit, connections, &events);
         let shared = Shared::new(configured.snapshot(&registry), cores, connections, timeouts);
         shared.set_connections_max(connections, share.connections);
-        let shared = shared.with_certificates(certificates.chains(), certificates.challenges());
-        let shared = shared_by_cores(shared, &share, &events);
+        let shared = shared_by_cores(shared, &certificates, &share, &events);
 
         let sockets = Sockets::bind(&configured.kept.addresses, cores, admin_address, control_socket)?;
         let admin = sockets.admin.as_ref().and_then(|socket| socket.local_addr().ok());
@@ -560,8 +559,14 @@ impl Api for Inner {
     }
 }
 
-/// What the cores share, with its part of the memory and its way to report.
-fn shared_by_cores(shared: Shared, share: &memory::Share, events: &EventSink) -> Arc<Shared> {
+/// What the cores share, with its part of the memory, what clients are shown, and its way to report.
+fn shared_by_cores(
+    shared: Shared,
+    certificates: &Certificates,
+    share: &memory::Share,
+    events: &EventSink,
+) -> Arc<Shared> {
+    let shared = shared.with_certificates(certificates.chains(), certificates.challenges());
     let shared = shared.with_windows(share.windows);
     shared.connection.set_compressors_bytes_max(share.coders_bytes);
     let sink = Arc::clone(events);
