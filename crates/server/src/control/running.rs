@@ -122,8 +122,7 @@ impl Server {
         descriptors::raise_limit();
         let Options { threads, events, control_socket, load, compressor, supervise, timeouts, .. } = options;
         let Options { connections_max, packed, recent, history: history_name, .. } = options;
-        let recorder = Recorder::new(history_name);
-        let events = recorder.sink(events);
+        let (recorder, events) = Recorder::new(history_name, events);
         let packed = packed.map(Arc::new);
         let cores = threads.or(checked.global.threads).map_or_else(cores_allowed, NonZeroUsize::get);
         let (needs, limit) = (Needs::of(&checked, cores), descriptors::limit());

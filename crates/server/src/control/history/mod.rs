@@ -69,27 +69,25 @@ enum Message {
 }
 
 impl Recorder {
-    /// Collects events from now on.
-    pub(super) fn new(name: Option<String>) -> Self {
+    /// Collects events from now on: those that come through the sink, which hands them on and never waits.
+    pub(super) fn new(name: Option<String>, events: EventSink) -> (Self, EventSink) {
         let (messages, received) = sync_channel(HISTORY_EVENTS_WAITING_MAX);
-        Self {
+        let to_history = messages.clone();
+        let sink = move |event| {
+            // Those that explain a curve are kept.
+            if let Some(kept) = explain::kept(&event, now()) {
+                let _ = to_history.try_send(Message::Event(kept));
+            }
+            events(event);
+        };
+        let recorder = Self {
             name,
             history: Arc::default(),
             messages,
             received: Mutex::new(Some(received)),
             thread: Mutex::default(),
-        }
-    }
-
-    /// A sink that hands events on, and keeps those that explain a curve. Never waits.
-    pub(super) fn sink(&self, events: EventSink) -> EventSink {
-        let messages = self.messages.clone();
-        Arc::new(move |event| {
-            if let Some(kept) = explain::kept(&event, now()) {
-                let _ = messages.try_send(Message::Event(kept));
-            }
-            events(event);
-        })
+        };
+        (recorder, Arc::new(sink))
     }
 
     /// Samples until [`Recorder::stop`], or until there is nothing to look at.
