@@ -145,16 +145,18 @@ export function slow(world) {
     const site = isTroubled ? (index % 6 === 5 ? SITES[1] : SITES[0]) : SITES[index % 2];
     const isDown = isTroubled && index % 8 === 7;
     const first = (isTroubled ? 700 : 60) * (0.6 + of("first"));
+    const lag_ms = isTroubled ? first * (0.62 + 0.2 * of("lag")) : Math.min(first, 2 * of("lag"));
     const parts = {
+      upload_ms: 0.2 * of("upload"), retry_ms: 0, write_ms: 4 * of("write"),
       queue_ms: scenario === "overloaded" ? 900 * of("queue") : 3 * of("queue"), connect_ms: isDown ? 1000 : 0.4 * of("connect"),
-      first_byte_ms: first, body_ms: 14 * of("body"), lag_ms: isTroubled ? first * (0.62 + 0.2 * of("lag")) : 2 * of("lag"),
+      first_byte_ms: first - lag_ms, body_ms: 14 * of("body"), lag_ms,
     };
     const status = isDown ? 502 : 200;
     const why = isDown ? "10.0.0.2:8080 did not accept the connection" : isTroubled ? "the event loop of shop was blocked" : "slower than 99 % of its site";
     return {
       id: (0x9f2c41d007a1n + BigInt(index)).toString(16), at: Math.floor(now - 40 - 47 * index), site,
       method: index % 4 === 1 ? "POST" : "GET", path: paths[index % paths.length], status, handler: isDown ? "reverse_proxy" : "app",
-      total_ms: parts.queue_ms + parts.connect_ms + parts.first_byte_ms + parts.body_ms, parts, why,
+      total_ms: Object.values(parts).reduce((all, part) => all + part, 0), parts, why,
     };
   });
   return { requests };

@@ -32,29 +32,26 @@ export function eventBefore(events, since, stepSeconds) {
   return near.find(({ event }) => CHANGES.includes(event)) ?? near.find((event) => !isEffect(event)) ?? near[0] ?? null;
 }
 
+/** What a request's time is made of, in the order in which it passes; `fields` of `parts` in `GET /slow`, which do not overlap. */
 export const PARTS = [
-  { key: "queue", short: "queue", label: "waiting for a free slot" },
-  { key: "connect", short: "connect", label: "connecting to the upstream" },
-  { key: "lag", short: "event loop", label: "blocked event loop" },
-  { key: "handler", short: "handler", label: "the handler's own work" },
-  { key: "body", short: "body", label: "sending the body" },
+  { key: "upload", fields: ["upload_ms"], short: "upload", label: "receiving the request's body" },
+  { key: "queue", fields: ["queue_ms"], short: "queue", label: "waiting for a free slot" },
+  { key: "connect", fields: ["connect_ms", "retry_ms"], short: "connect", label: "connecting to the upstream, retries" },
+  { key: "lag", fields: ["lag_ms"], short: "event loop", label: "blocked event loop" },
+  { key: "handler", fields: ["first_byte_ms"], short: "handler", label: "the handler's own work" },
+  { key: "body", fields: ["body_ms"], short: "body", label: "the rest of the response's body" },
+  { key: "write", fields: ["write_ms"], short: "client", label: "the client takes the response" },
 ];
 
-/** A request's time by part, in milliseconds. The lag of the event loop is within the wait for the first byte. */
+/** A request's time by part, in milliseconds. */
 export function partsOf({ parts = {} }) {
-  const lag = Math.min(parts.lag_ms ?? 0, parts.first_byte_ms ?? 0);
-  return {
-    queue: parts.queue_ms ?? 0,
-    connect: parts.connect_ms ?? 0,
-    lag,
-    handler: (parts.first_byte_ms ?? 0) - lag,
-    body: parts.body_ms ?? 0,
-  };
+  const sum = (fields) => fields.reduce((all, field) => all + (parts[field] ?? 0), 0);
+  return Object.fromEntries(PARTS.map(({ key, fields }) => [key, sum(fields)]));
 }
 
 /** The part with the most time of all these requests: `{part, share}`, or null. */
 export function heaviest(requests) {
-  const sums = { queue: 0, connect: 0, lag: 0, handler: 0, body: 0 };
+  const sums = Object.fromEntries(PARTS.map(({ key }) => [key, 0]));
   for (const request of requests) {
     for (const [key, value] of Object.entries(partsOf(request))) sums[key] += value;
   }
