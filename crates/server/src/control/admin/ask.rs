@@ -287,9 +287,12 @@ fn without_port(host: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
     use super::*;
 
-    const ADMIN: Door = Door::Admin { local: Some(IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 5))) };
+    const ADMIN: Door = Door::Admin { local: Some(IpAddr::V4(Ipv4Addr::LOCALHOST)) };
+    const OUTSIDE: Door = Door::Admin { local: Some(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 5))) };
 
     fn asked(wanted: Option<usize>) -> Ask {
         Ask::Workers { app: "api".to_owned(), wanted }
@@ -400,13 +403,28 @@ mod tests {
             ("", false),
         ] {
             let asked = Request { host: Some(host.as_bytes()), ..request("GET", "/metrics") };
-            let ask = read(ADMIN, &asked, TOKEN);
+            let ask = read(OUTSIDE, &asked, TOKEN);
             assert_eq!(ask == Ask::Metrics, meant, "{host:?}");
         }
         let without = Request { host: None, ..request("GET", "/metrics") };
-        assert_eq!(read(ADMIN, &without, TOKEN), Ask::Metrics);
+        assert_eq!(read(OUTSIDE, &without, TOKEN), Ask::Metrics);
         let other = Request { host: Some(b"anything.example"), ..request("GET", "/status") };
         assert_eq!(read(Door::Control, &other, TOKEN), Ask::Status);
+    }
+
+    #[test]
+    fn on_another_interface_than_loopback_there_are_metrics_and_health_only() {
+        let here = |path| read(OUTSIDE, &request("GET", path), TOKEN);
+        assert_eq!((here("/metrics"), here("/healthz")), (Ask::Metrics, Ask::Health));
+        for path in
+            ["/status", "/certificates", "/history", "/events", "/live", "/slow", "/why/00ff", "/dashboard/"]
+        {
+            assert_eq!(here(path), Ask::Refused(Refused::NotFound), "{path}");
+            assert_ne!(read(ADMIN, &request("GET", path), TOKEN), Ask::Refused(Refused::NotFound), "{path}");
+        }
+        // IPv4 on a socket of IPv6.
+        let mapped = Door::Admin { local: Some(IpAddr::V6(Ipv4Addr::LOCALHOST.to_ipv6_mapped())) };
+        assert_eq!(read(mapped, &request("GET", "/status"), TOKEN), Ask::Status);
     }
 
     #[test]
