@@ -45,7 +45,12 @@ pub(super) fn ask(target: &Target, method: &str, path: &str) -> Result<Response,
 
 /// The same for a request that changes nothing: the failure is the server's own reason.
 pub(super) fn ask_about(target: &Target, path: &str) -> Result<Response, Failure> {
-    let response = ask_at(&socket(target)?, control_client::RESPONSE_DEADLINE, "GET", path)?;
+    ask_about_at(&socket(target)?, path)
+}
+
+/// The same at this socket.
+pub(super) fn ask_about_at(socket: &Path, path: &str) -> Result<Response, Failure> {
+    let response = ask_at(socket, control_client::RESPONSE_DEADLINE, "GET", path)?;
     if (200..300).contains(&response.status) {
         return Ok(response);
     }
@@ -88,13 +93,7 @@ fn reason(response: &Response) -> &str {
     reason.unwrap_or("no reason was given").trim_end()
 }
 
-/// Sends one request to this socket.
-pub(super) fn ask_at(
-    socket: &Path,
-    deadline: Duration,
-    method: &str,
-    path: &str,
-) -> Result<Response, Failure> {
+fn ask_at(socket: &Path, deadline: Duration, method: &str, path: &str) -> Result<Response, Failure> {
     control_client::ask_within(deadline, socket, method, path).map_err(|error| unanswered(socket, error))
 }
 

@@ -25,6 +25,9 @@ const CONNECTIONS_MAX: usize = 32;
 /// How long a browser may take for a head, and to take a piece of an answer.
 const BROWSER_DEADLINE: Duration = Duration::from_secs(60);
 
+/// How long a browser may take to start, until the file with the address goes.
+const BROWSER_START: Duration = Duration::from_secs(30);
+
 /// Bytes of an answer that are passed on at a time.
 const PIECE_BYTES: usize = 16 * 1024;
 
@@ -50,7 +53,7 @@ struct Refused {
 
 pub(crate) fn dashboard(arguments: &Dashboard) -> Result<(), Failure> {
     let socket = control::socket(&arguments.target)?;
-    let answer = control::ask_at(&socket, control_client::RESPONSE_DEADLINE, "GET", "/token")?;
+    let answer = control::ask_about_at(&socket, "/token")?;
     let token = text(&answer.body, "token").to_owned();
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, arguments.port))
         .map_err(|error| Failure::failed(format!("127.0.0.1:{}: {error}", arguments.port)))?;
@@ -79,9 +82,15 @@ pub(crate) fn dashboard(arguments: &Dashboard) -> Result<(), Failure> {
 
 /// Where there is no browser the address is printed anyway.
 fn open_browser(url: String) {
-    thread::spawn(move || {
+    thread::spawn(move || -> io::Result<()> {
+        // The address has the token, and everybody may read command lines: the browser gets it from a file of this user's.
+        let mut page = tempfile::Builder::new().prefix("onehop-dashboard-").suffix(".html").tempfile()?;
+        write!(page, "<!doctype html><meta http-equiv=\"refresh\" content=\"0; url={url}\">")?;
         let mut command = Command::new("xdg-open");
-        command.arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status()
+        command.arg(page.path()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status()?;
+        // A browser that starts reads it later.
+        thread::sleep(BROWSER_START);
+        page.close()
     });
 }
 
