@@ -22,7 +22,7 @@ test("the dashboard counts what was asked, opens every view and replaces workers
   const folder = workFolder(context);
   writeFileSync(join(folder, "handler.mjs"), HANDLER);
   writeFileSync(join(folder, "index.html"), "<h1>shop</h1>");
-  const text = `{\n\tadmin off\n}\nhttp://localhost:0 {\n\tapp api /api/* ./handler.mjs {\n\t\tworkers 1\n\t}\n\troot .\n\tfile_server\n}\n`;
+  const text = `{\n\tadmin off\n}\nhttp://localhost:0 {\n\tapp /api/* ./handler.mjs {\n\t\tworkers 1\n\t}\n\troot .\n\tfile_server\n}\n`;
   const server = await startOnehop(context, { folder, text });
   await server.event(({ event }) => event === "app_ready");
   for (let number = 0; number < PAGES; number += 1) assert.equal((await fetch(server.origin)).status, 200);
