@@ -24,6 +24,7 @@ fuzz_target!(|data: &[u8]| {
     let (origin, response) = (Origin::plain(None, 0), Response { status: 200, ..Response::default() });
     let appended = [("x".to_owned(), request.to_vec())];
     let entry = Entry {
+        id: None,
         head,
         origin: &origin,
         response: &response,
