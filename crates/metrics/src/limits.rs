@@ -29,7 +29,7 @@ pub const LOG_BATCH_MARKS: usize = 64;
 /// server, and of a busy one what was just written.
 pub const RECENT_BYTES_MAX: usize = 1024 * 1024;
 
-/// Sites that lines in memory are told apart by; beyond it they are called `_other`. See [`SITES_COUNTED_MAX`].
+/// Sites whose lines in memory have a name; those of further sites are named `_other`. See [`SITES_COUNTED_MAX`].
 pub const RECENT_SITES_MAX: usize = 1_000;
 
 /// Batches that wait for a log's writer; beyond it lines are dropped and counted, so that a slow log never slows a

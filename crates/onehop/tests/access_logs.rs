@@ -430,7 +430,7 @@ fn of_many_lines_a_sample_is_written() {
     assert_eq!(text_of(&folder.join("errors.log")), "");
 }
 
-/// A server of two sites, one of them with an application, whose requests are only kept in memory.
+/// A server of two sites, one of them with an application. Their access logs are kept in memory only.
 fn with_recent_lines() -> (Folder, Onehop) {
     let folder = Folder::new();
     folder.write(

@@ -130,7 +130,7 @@ fn a_blocked_event_loop_is_named_for_the_request_that_blocks_it_and_for_the_one_
     }
     let request = server.retained("/api/block", |request| part(request, "lag_ms") > 0.0);
     assert_eq!(longest(&request), "lag_ms");
-    // The one that waits does nothing slow itself.
+    // The request that waits does nothing slow itself.
     client.send("GET /api/block?ms=2000 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
     server.wait_until_busy("api");
     server.onehop.connect().get("/api/victim");
@@ -233,11 +233,11 @@ fn of_a_proxied_request_the_upstream_and_the_attempts_are_named() {
         std::thread::sleep(Duration::from_millis(300));
         b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi".to_vec()
     });
-    let (nobody, address) = (Upstream::nobody(), upstream.address());
+    let (closed, address) = (Upstream::nobody(), upstream.address());
     let folder = Folder::new();
     let site = format!(
-        "{{\n\tadmin off\n}}\nhttp://127.0.0.1:0 {{\n\tbind 127.0.0.1\n\treverse_proxy /dead {nobody}\n\
-         \treverse_proxy {nobody} {address} {{\n\t\tlb_policy first\n\t\tlb_retries 1\n\t}}\n}}\n"
+        "{{\n\tadmin off\n}}\nhttp://127.0.0.1:0 {{\n\tbind 127.0.0.1\n\treverse_proxy /dead {closed}\n\
+         \treverse_proxy {closed} {address} {{\n\t\tlb_policy first\n\t\tlb_retries 1\n\t}}\n}}\n"
     );
     folder.write("Onehopfile", site);
     let onehop = Onehop::start_in(folder.path());

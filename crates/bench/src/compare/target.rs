@@ -61,7 +61,7 @@ impl Turn<'_> {
         outcome
     }
 
-    /// A target that gets time to end by itself has it until somebody breaks the comparison off.
+    /// A target may end by itself for as long as nobody interrupts the comparison.
     fn stop(&self, server: &Server) {
         server.stop_hurried_by(&|| self.observer.is_interrupted());
     }

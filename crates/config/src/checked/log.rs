@@ -116,7 +116,7 @@ pub enum FieldAction {
     Regexp {
         /// The expression, known to compile.
         find: String,
-        /// The replacement; `$1` stands for a group.
+        /// The replacement; `$1` is the text of the first group.
         replace: String,
     },
     /// It is replaced by the first four bytes of its SHA-256, in hexadecimal digits.

@@ -78,7 +78,7 @@ pub enum IdleError {
 }
 
 impl IdleConnections {
-    /// Opens so many connections to the server whose processes are `tree`, one request on each, and measures its memory
+    /// Opens this many connections to the server with the processes `tree`, sends one request on each, and measures its memory
     /// before and after, both times once it is steady. `None` where `is_interrupted` says so.
     ///
     /// # Errors

@@ -38,10 +38,10 @@ use writer::Batch;
 
 pub use writer::{LogWriter, Warn};
 
-/// Fields whose values are only logged where `log_credentials` asks for them.
+/// Fields whose values are logged only with `log_credentials`.
 const SECRET: [&str; 4] = ["cookie", "set-cookie", "authorization", "proxy-authorization"];
 
-/// Stands for such a value.
+/// Is logged in place of such a value.
 const REDACTED: &[u8] = b"REDACTED";
 
 /// The logger of requests, as Caddy calls it.

@@ -72,7 +72,7 @@ pub(crate) fn dashboard(arguments: &Dashboard) -> Result<(), Failure> {
         }
         let (door, open) = (Arc::clone(&door), Arc::clone(&open));
         thread::spawn(move || {
-            // Whoever left needs no answer.
+            // A browser that has closed the connection needs no answer.
             let _ = door.pass_on(stream);
             open.fetch_sub(1, Ordering::Relaxed);
         });

@@ -21,7 +21,7 @@ const HELP: &str = "there are `json`, `common`, `combined`, `filter` and `transf
 
 /// Caddy's time of the Common Log Format, as Go writes it.
 const COMMON_LOG_TIME: &str = "02/Jan/2006:15:04:05 -0700";
-/// The template that `{common_log}` stands for.
+/// The template that replaces `{common_log}`.
 const COMMON_LOG: &str = "{request>client_ip} - {user_id} [{ts}] \"{request>method} {request>uri} {request>proto}\" {status} {size}";
 
 pub(crate) const FORMAT_JSON: OptionTable<LogTime> = OptionTable::new(
