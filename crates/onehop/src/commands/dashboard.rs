@@ -34,6 +34,11 @@ const PIECE_BYTES: usize = 16 * 1024;
 /// Bytes of a request's head.
 const HEAD_BYTES_MAX: usize = 32 * 1024;
 
+/// What the page asks for: nothing that the admin endpoint does not show as well. Other users of this machine reach the port,
+/// and not the control socket.
+const SHOWN: [&[u8]; 7] =
+    [b"/dashboard", b"/status", b"/certificates", b"/history", b"/events", b"/live", b"/slow"];
+
 /// What the page may change.
 const CHANGES: [&[u8]; 3] = [b"/reload", b"/restart/", b"/workers/"];
 
@@ -124,7 +129,7 @@ impl Door {
             return Err(Refused { status: "403 Forbidden", reason: "a page of another origin asks" });
         }
         match head.method_bytes() {
-            b"GET" | b"HEAD" if head.path() != b"/token" => Ok(()),
+            b"GET" | b"HEAD" if SHOWN.iter().any(|shown| head.path().starts_with(shown)) => Ok(()),
             b"POST" if !CHANGES.iter().any(|change| head.path().starts_with(change)) => {
                 Err(Refused { status: "404 Not Found", reason: "the dashboard does not change that" })
             }
@@ -220,7 +225,9 @@ mod tests {
             check(&format!("GET {path} HTTP/1.1|Host: 127.0.0.1:4001"), Some("421"));
             check(&format!("GET {path} HTTP/1.1|{OWN}|Origin: http://attacker.example"), Some("403"));
         }
-        check(&format!("GET /token HTTP/1.1|{OWN}"), Some("404"));
+        for path in ["/token", "/logs", "/logs/follow", "/workers/api"] {
+            check(&format!("GET {path} HTTP/1.1|{OWN}"), Some("404"));
+        }
         let own = format!("{OWN}|Origin: http://127.0.0.1:4000|Content-Length: 0");
         for path in ["/reload", "/restart/api", "/workers/api/3"] {
             check(&format!("POST {path} HTTP/1.1|{own}|Onehop-Token: abc"), None);
