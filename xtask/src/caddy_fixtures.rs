@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use onehop_config::{Entry, FileKind, FileSource, Source, load};
 
-use crate::{Outcome, ground, install};
+use crate::{Outcome, install, workspace};
 
 /// The committed result.
 const RECORD: &str = "tests/caddy/adapt.txt";
@@ -36,7 +36,7 @@ pub(crate) fn record() -> Outcome {
     let verdicts = verdicts()?;
     let text = text(&verdicts);
     print!("{}", text.split("\neach:\n").next().unwrap_or_default());
-    let path = ground::root().join(RECORD);
+    let path = workspace::root().join(RECORD);
     std::fs::write(&path, text)?;
     println!("written to {}", path.display());
     Ok(())
@@ -45,7 +45,7 @@ pub(crate) fn record() -> Outcome {
 /// Reads all fixtures; an error where one is refused that the record has as accepted.
 pub(crate) fn compare() -> Outcome {
     let verdicts = verdicts()?;
-    let known = std::fs::read_to_string(ground::root().join(RECORD))?;
+    let known = std::fs::read_to_string(workspace::root().join(RECORD))?;
     let lost = lost(&verdicts, &known);
     let accepted = verdicts.iter().filter(|verdict| verdict.refusal.is_none()).count();
     println!("    {accepted} of {} fixtures are accepted", verdicts.len());
@@ -122,8 +122,8 @@ impl Source for Fixture<'_> {
 fn text(verdicts: &[Verdict]) -> String {
     let mut text = format!(
         "date: {}\ncommit: {}\nfixtures: {FOLDER}/caddyfile_adapt of Caddy {}\ncommand: cargo xtask suites --only caddy-fixtures\n\n",
-        ground::date(),
-        ground::output_of("git", &["rev-parse", "--short", "HEAD"]).unwrap_or_default(),
+        workspace::date(),
+        workspace::output_of("git", &["rev-parse", "--short", "HEAD"]).unwrap_or_default(),
         install::CADDY_VERSION
     );
     for (is_accepted, what) in [(true, "Caddy accepts"), (false, "Caddy refuses")] {

@@ -7,11 +7,11 @@
 use std::thread::JoinHandle;
 
 use crate::clients::Clients;
-use crate::ground::Options;
 use crate::programs::Tests;
 use crate::steps::{Skip, Steps, command, quiet};
+use crate::workspace::Options;
 use crate::{
-    Outcome, bench, caddy_fixtures, claims, clients, dist, fuzz, ground, http2, install, programs, tidy,
+    Outcome, bench, caddy_fixtures, claims, clients, dist, fuzz, http2, install, programs, tidy, workspace,
 };
 
 /// While programming: under three minutes after a small change.
@@ -164,13 +164,13 @@ fn smoke_run(name: &str) -> Outcome {
 
 /// The tests' own build, linked once more: as a static file, which also runs where nothing else is.
 fn build() -> Outcome {
-    ground::use_program(ground::target().join("debug/onehop"));
+    workspace::use_program(workspace::target().join("debug/onehop"));
     let words = ["rustc", "--quiet", "--locked", "--package", "onehop", "--bin", "onehop"];
     quiet(programs::linting(&words).args(["--", "-C", "target-feature=+crt-static"]))
 }
 
 fn with_program(built: bool, work: &dyn Fn() -> Outcome) -> Outcome {
-    let program = ground::program();
+    let program = workspace::program();
     match (built, program.is_file()) {
         (false, _) => Err(Skip("the program was not built".to_owned()).into()),
         (true, false) => {

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::Outcome;
-use crate::ground::{self, Options};
+use crate::workspace::{self, Options};
 
 const CLAIMS: &str = "benchmarks/claims.toml";
 /// The pages that have tables.
@@ -93,7 +93,7 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
     let mut options = Options::new(words);
     let is_written = options.flag("--write");
     options.finish()?;
-    let root = ground::root();
+    let root = workspace::root();
     let claims: Claims = toml::from_str(&fs::read_to_string(root.join(CLAIMS))?)
         .map_err(|error| format!("{CLAIMS}: {error}"))?;
     if let Some(table) = claims.table.iter().find(|table| !PAGES.contains(&table.page.as_str())) {

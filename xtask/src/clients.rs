@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::steps::{Skip, command, note_skipped, shown, whole_output};
-use crate::{Outcome, ground, install};
+use crate::{Outcome, install, workspace};
 
 /// Which files are run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,7 +118,7 @@ fn needs_more(text: &str) -> bool {
 
 /// Node's runner takes files; the list is the folder's, so that a new test needs no second place.
 fn tests_in(folder: &str) -> Outcome<Vec<PathBuf>> {
-    let entries = std::fs::read_dir(ground::root().join(folder))?;
+    let entries = std::fs::read_dir(workspace::root().join(folder))?;
     let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     files.retain(|path| path.to_string_lossy().ends_with(".test.mjs"));
     files.sort();
@@ -135,18 +135,18 @@ struct Tests {
 impl Tests {
     fn of(name: &str, seconds: &str, files: &[PathBuf]) -> Outcome<Tests> {
         install::raise_descriptor_limit();
-        let output = ground::target_folder("e2e")?;
+        let output = workspace::target_folder("e2e")?;
         let skipped = output.join(format!("skipped-{name}.txt"));
         // What an earlier run left is not this one's.
         let _ = std::fs::remove_file(&skipped);
-        let reporter = ground::root().join("tests/e2e/skipped.mjs").display().to_string();
+        let reporter = workspace::root().join("tests/e2e/skipped.mjs").display().to_string();
         // A process that outlives its test would keep the runner waiting for ever.
         let mut node =
             command("timeout", &["--kill-after=5", seconds, "node", "--test", "--test-concurrency=1"]);
         node.args(["--test-reporter=spec", "--test-reporter-destination=stdout"]);
         node.arg(format!("--test-reporter={reporter}"));
         node.arg(format!("--test-reporter-destination={}", skipped.display()));
-        node.args(files).env("ONEHOP_PROGRAM", ground::program()).env("ONEHOP_E2E_OUTPUT", output);
+        node.args(files).env("ONEHOP_PROGRAM", workspace::program()).env("ONEHOP_E2E_OUTPUT", output);
         Ok(Tests { node, skipped })
     }
 

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use crate::steps::{command, quiet};
-use crate::{Outcome, ground};
+use crate::{Outcome, workspace};
 
 /// What libFuzzer needs to see the way that an input takes (cargo-fuzz, `src/project.rs`, without a sanitizer: the code
 /// has no unsafe to find fault with, and the stable compiler can build it).
@@ -82,15 +82,15 @@ fn names() -> Outcome<Vec<String>> {
 }
 
 fn triple() -> Outcome<String> {
-    let said = ground::output_of("rustc", &["-vV"]).ok_or("rustc does not say its version")?;
+    let said = workspace::output_of("rustc", &["-vV"]).ok_or("rustc does not say its version")?;
     let triple = said.lines().find_map(|line| line.strip_prefix("host: "));
     Ok(triple.ok_or("rustc does not name its host")?.to_owned())
 }
 
 fn folder() -> PathBuf {
-    ground::root().join("fuzz")
+    workspace::root().join("fuzz")
 }
 
 fn target() -> PathBuf {
-    ground::target().join("fuzz")
+    workspace::target().join("fuzz")
 }

@@ -8,7 +8,7 @@ use onehop_testkit::upstream::Upstream;
 use onehop_testkit::{Folder, Onehop, Program};
 
 use crate::steps::command;
-use crate::{Outcome, ground, install};
+use crate::{Outcome, install, workspace};
 
 /// Cases that fail in clear text: h2spec's name of the case, and why the program is right all the same.
 const EXPECTED_IN_CLEAR_TEXT: &[(&str, &str)] = &[(
@@ -69,7 +69,7 @@ fn serve(folder: &Folder, scheme: &str, upstream: &Upstream) -> Onehop {
     let file = folder.write(&format!("Onehopfile.{scheme}"), text);
     let line = ["run", "--log", "json", "--control", "off", "--config"].map(str::to_owned);
     let line = line.into_iter().chain([file.display().to_string()]);
-    Program::of(&ground::program(), line).inside(folder.path()).serve()
+    Program::of(&workspace::program(), line).inside(folder.path()).serve()
 }
 
 /// A case that failed.

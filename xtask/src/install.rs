@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::steps::{Skip, command, quiet, whole_output};
-use crate::{Outcome, ground};
+use crate::{Outcome, workspace};
 
 /// Version of Caddy that answers are compared with.
 pub(crate) const CADDY_VERSION: &str = "v2.11.9";
@@ -27,7 +27,7 @@ pub(crate) fn debian(packages: &[&str]) -> Outcome {
         return Ok(());
     }
     println!("    installing from Debian: {}", missing.join(" "));
-    let is_root = ground::output_of("id", &["-u"]).as_deref() == Some("0");
+    let is_root = workspace::output_of("id", &["-u"]).as_deref() == Some("0");
     let apt = |arguments: &[&str]| {
         let mut line: Vec<&str> = if is_root { vec![] } else { vec!["sudo", "-n"] };
         line.extend(["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q"]);
@@ -43,13 +43,13 @@ pub(crate) fn debian(packages: &[&str]) -> Outcome {
 }
 
 fn debian_has(package: &str) -> bool {
-    ground::output_of("dpkg-query", &["-W", "-f", "${db:Status-Status}", package]).as_deref()
+    workspace::output_of("dpkg-query", &["-W", "-f", "${db:Status-Status}", package]).as_deref()
         == Some("installed")
 }
 
 /// Where tools that we build are put.
 pub(crate) fn tools() -> Outcome<PathBuf> {
-    ground::target_folder("tools/bin")
+    workspace::target_folder("tools/bin")
 }
 
 /// cargo-deny, built without optimisation: that takes half a minute instead of four.
@@ -63,8 +63,8 @@ fn cargo_tool(name: &str, version: &str, options: &[&str], environment: &[(&str,
         return Ok(path);
     }
     println!("    building {name} {version}");
-    let place = ground::target().join("tools");
-    let build = ground::target().join("tools-build");
+    let place = workspace::target().join("tools");
+    let build = workspace::target().join("tools-build");
     let mut install = command("cargo", &["install", &format!("{name}@{version}"), "--locked"]);
     install.args(options).arg("--root").arg(&place).env("CARGO_TARGET_DIR", &build);
     install.envs(environment.iter().copied());
@@ -113,7 +113,7 @@ pub(crate) fn pebble() -> Outcome<PathBuf> {
     if let Some(path) = std::env::var_os("ONEHOP_PEBBLE") {
         return Ok(PathBuf::from(path));
     }
-    let folder = ground::target_folder("tools/pebble")?;
+    let folder = workspace::target_folder("tools/pebble")?;
     for name in ["pebble", "pebble-challtestsrv"].into_iter().filter(|name| !folder.join(name).exists()) {
         let Some(go) = go() else {
             return Err(Skip("Pebble is built with Go 1.25 or later, which is not here".to_owned()).into());
@@ -147,7 +147,7 @@ pub(crate) fn bun() -> Outcome<PathBuf> {
 
 fn go() -> Option<&'static str> {
     ["go", "/usr/local/go/bin/go"].into_iter().find(|go| {
-        let minor = ground::output_of(go, &["env", "GOVERSION"])
+        let minor = workspace::output_of(go, &["env", "GOVERSION"])
             .and_then(|version| version.split('.').nth(1)?.parse::<u32>().ok());
         minor.is_some_and(|minor| minor >= 25)
     })
@@ -155,7 +155,7 @@ fn go() -> Option<&'static str> {
 
 /// The packages of a folder's lockfile; done again only when the lockfile is newer than they are.
 pub(crate) fn npm(folder: &str) -> Outcome {
-    let folder = ground::root().join(folder);
+    let folder = workspace::root().join(folder);
     let stamp = folder.join("node_modules/.package-lock.json");
     if modified(&stamp) >= modified(&folder.join("package-lock.json")) && stamp.exists() {
         return Ok(());
@@ -166,8 +166,8 @@ pub(crate) fn npm(folder: &str) -> Outcome {
 
 /// The packages of a folder below benchmarks/rivals, installed below the target folder; says where.
 pub(crate) fn javascript_rival(name: &str) -> Outcome<PathBuf> {
-    let from = ground::root().join("benchmarks/rivals").join(name);
-    let place = ground::target_folder(&format!("rivals/javascript/{name}"))?;
+    let from = workspace::root().join("benchmarks/rivals").join(name);
+    let place = workspace::target_folder(&format!("rivals/javascript/{name}"))?;
     let is_current = std::fs::read(from.join("package-lock.json"))?
         == std::fs::read(place.join("installed-lock.json")).unwrap_or_default();
     if is_current {

@@ -11,7 +11,6 @@ mod claims;
 mod clients;
 mod dist;
 mod fuzz;
-mod ground;
 mod http2;
 mod install;
 mod programs;
@@ -19,10 +18,11 @@ mod steps;
 mod suites;
 mod testssl;
 mod tidy;
+mod workspace;
 
 use std::process::ExitCode;
 
-pub(crate) use ground::Outcome;
+pub(crate) use workspace::Outcome;
 
 const HELP: &str = "\
 The project's own commands.
@@ -49,7 +49,7 @@ Commands:
   bench overload  An application that is asked up to ten times of what it can answer, behind limiters of
                   onehop, of nginx and of its own: goodput, p99, refusals, and the time until all is
                   normal again. Takes --smoke, --rounds N (default 1, twelve minutes), --seconds N
-                  (of each measurement, default 3), --arms A,B, --list, --node PATH, and
+                  (of each measurement, default 3), --targets A,B, --list, --node PATH, and
                   --apps A,B         only these applications
                   --loads A,B        only these loads
                   --no-recovery      without the way back from ten times the capacity
@@ -63,7 +63,7 @@ Commands:
                   --against FILE     another onehop; the difference to it is shown
   bench distance  Searches at a server 91 ms away in each direction, with and without a proxy nearby,
                   at first and after ten idle minutes; and clients at that distance from onehop. Makes network namespaces (as root, or below
-                  `unshare -r -n`). Takes --smoke, --arms A,B, --cases A,B, --list, and
+                  `unshare -r -n`). Takes --smoke, --targets A,B, --cases A,B, --list, and
                   --searches N       searches in a row (default 20)
                   --idle SECONDS     length of the idle time (default 600)
                   --close-after N    seconds after which a closing server ends idle connections (5)
@@ -120,7 +120,7 @@ fn main() -> ExitCode {
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) if error.is::<ground::WrongUsage>() => {
+        Err(error) if error.is::<workspace::WrongUsage>() => {
             eprintln!("error: {error}\n\nSee `cargo xtask --help`.");
             ExitCode::from(2)
         }

@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_of_tests_are_told_from_all_else_that_cargo_says() {
+    fn programs_of_tests_are_picked_from_all_that_cargo_says() {
         let artifact = |test: bool, executable: &str| {
             format!(
                 r#"{{"reason":"compiler-artifact","manifest_path":"/here/crates/load/Cargo.toml","target":{{"name":"engine"}},"profile":{{"test":{test}}},"executable":{executable}}}"#

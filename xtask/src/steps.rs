@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::{Outcome, ground};
+use crate::{Outcome, workspace};
 
 /// How a step ended.
 enum End {
@@ -126,7 +126,7 @@ fn free_space() -> String {
         rustix::fs::statvfs(folder).map_or(0, |found| found.f_bavail.saturating_mul(found.f_frsize) >> 20)
     };
     let temporary = std::env::temp_dir();
-    format!("{} MiB free here, {} MiB in {}", free(&ground::root()), free(&temporary), temporary.display())
+    format!("{} MiB free here, {} MiB in {}", free(&workspace::root()), free(&temporary), temporary.display())
 }
 
 /// Runs a command quietly; its output is kept and becomes the error's text when it fails.
@@ -168,7 +168,7 @@ pub(crate) fn shown(command: &mut Command) -> Outcome {
 /// A command in the checkout's top folder.
 pub(crate) fn command(program: impl AsRef<std::ffi::OsStr>, arguments: &[&str]) -> Command {
     let mut command = Command::new(program);
-    command.args(arguments).current_dir(ground::root());
+    command.args(arguments).current_dir(workspace::root());
     command
 }
 

@@ -4,9 +4,9 @@
 use std::fmt::Write as _;
 use std::time::Instant;
 
-use crate::ground::Options;
 use crate::steps::{Skip, command};
-use crate::{Outcome, caddy_fixtures, clients, fuzz, ground, install, programs, testssl};
+use crate::workspace::Options;
+use crate::{Outcome, caddy_fixtures, clients, fuzz, install, programs, testssl, workspace};
 
 const SUITES: &[&str] = &[
     "end-to-end",
@@ -48,7 +48,7 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
         crate::steps::quiet(&mut command("cargo", &build))?;
     }
 
-    let mut record = format!("date: {}\nmachine: {:#}\n", ground::date(), ground::machine());
+    let mut record = format!("date: {}\nmachine: {:#}\n", workspace::date(), workspace::machine());
     let mut failed = 0;
     for name in &names {
         println!("==> {name}");
@@ -84,11 +84,11 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
         writeln!(record, "{name}: {word} ({:.0} s)", begun.elapsed().as_secs_f64())?;
     }
     let folder = match smoke {
-        true => ground::target_folder("suites")?,
-        false => ground::root().join("tests/suites/results"),
+        true => workspace::target_folder("suites")?,
+        false => workspace::root().join("tests/suites/results"),
     };
     std::fs::create_dir_all(&folder)?;
-    let path = folder.join(format!("{}.txt", ground::date()));
+    let path = folder.join(format!("{}.txt", workspace::date()));
     std::fs::write(&path, record)?;
     println!("written to {}", path.display());
     if failed > 0 {
@@ -123,13 +123,13 @@ fn frameworks(smoke: bool) -> Outcome {
         return Err(Skip("a part of the end-to-end tests".to_owned()).into());
     }
     clients::frameworks()?;
-    let counts = ground::target_folder("e2e")?;
-    let mut record = format!("date: {}\nmachine: {:#}\n", ground::date(), ground::machine());
+    let counts = workspace::target_folder("e2e")?;
+    let mut record = format!("date: {}\nmachine: {:#}\n", workspace::date(), workspace::machine());
     for name in ["frameworks.txt", "behaviours.txt"] {
         write!(record, "\n{}", std::fs::read_to_string(counts.join(name))?)?;
     }
-    let kept = format!("tests/suites/results/{}-frameworks.txt", ground::date());
-    Ok(std::fs::write(ground::root().join(kept), record)?)
+    let kept = format!("tests/suites/results/{}-frameworks.txt", workspace::date());
+    Ok(std::fs::write(workspace::root().join(kept), record)?)
 }
 
 /// Bans, licences and sources of what is linked into the program.
@@ -155,28 +155,28 @@ fn advisories() -> Outcome {
 /// Test suites of frameworks and middleware, with the servers that they create under onehop. Their result has a
 /// file of its own.
 fn node_suites(smoke: bool) -> Outcome {
-    let script = ground::root().join("tests/suites/node/run.mjs");
+    let script = workspace::root().join("tests/suites/node/run.mjs");
     let mut node = command("node", &[&script.display().to_string()]);
     if smoke {
         node.arg("--short");
     } else {
-        let name = format!("tests/suites/results/{}-node-suites.txt", ground::date());
-        node.arg("--record").arg(ground::root().join(name));
+        let name = format!("tests/suites/results/{}-node-suites.txt", workspace::date());
+        node.arg("--record").arg(workspace::root().join(name));
     }
     crate::install::raise_descriptor_limit();
-    crate::steps::shown(node.env("ONEHOP_PROGRAM", ground::program()))
+    crate::steps::shown(node.env("ONEHOP_PROGRAM", workspace::program()))
 }
 
 /// httplint (PyPI) reads our answers as a reviewer of HTTP would.
 fn httplint() -> Outcome {
-    let place = ground::target().join("tools/python");
+    let place = workspace::target().join("tools/python");
     let python = place.join("bin/python");
     if !place.join("bin/httplint").exists() {
         crate::steps::quiet(command("python3", &["-m", "venv"]).arg(&place))?;
         crate::steps::quiet(&mut command(&python, &["-m", "pip", "install", "--quiet", "httplint"]))?;
     }
-    let script = ground::root().join("tests/suites/httplint.mjs");
+    let script = workspace::root().join("tests/suites/httplint.mjs");
     let mut node = command("node", &[&script.display().to_string()]);
-    node.env("ONEHOP_PROGRAM", ground::program()).env("HTTPLINT", place.join("bin/httplint"));
+    node.env("ONEHOP_PROGRAM", workspace::program()).env("HTTPLINT", place.join("bin/httplint"));
     crate::steps::shown(&mut node)
 }

@@ -10,7 +10,7 @@ use onehop_testkit::{Folder, Onehop, Program};
 use serde_json::Value;
 
 use crate::steps::{command, quiet};
-use crate::{Outcome, ground, install};
+use crate::{Outcome, install, workspace};
 
 /// The committed report.
 const REPORT: &str = "tests/tls/testssl.txt";
@@ -47,7 +47,7 @@ pub(crate) fn run(keep: bool) -> Outcome {
     let wrong = wrong(&findings);
     println!("    {} findings, {} of them wrong", findings.len(), wrong.len());
     if keep {
-        std::fs::write(ground::root().join(REPORT), told(&findings, port(&onehop))?)?;
+        std::fs::write(workspace::root().join(REPORT), report_of(&findings, port(&onehop))?)?;
     }
     if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n").into()) }
 }
@@ -78,7 +78,7 @@ fn serve(folder: &Folder) -> Onehop {
         folder.write("Onehopfile", format!("{{\n\t{globals}\n}}\nhttps://localhost:0 {{\n\t{site}\n}}\n"));
     let line = ["run", "--log", "json", "--control", "off", "--config"].map(str::to_owned);
     let line = line.into_iter().chain([file.display().to_string()]);
-    Program::of(&ground::program(), line).inside(folder.path()).serve()
+    Program::of(&workspace::program(), line).inside(folder.path()).serve()
 }
 
 fn port(onehop: &Onehop) -> &str {
@@ -126,13 +126,13 @@ fn wrong(findings: &[Finding]) -> Vec<String> {
     wrong
 }
 
-fn told(findings: &[Finding], port: &str) -> Outcome<String> {
+fn report_of(findings: &[Finding], port: &str) -> Outcome<String> {
     let version =
-        ground::output_of("dpkg-query", &["-W", "-f", "${Version}", "testssl.sh"]).unwrap_or_default();
+        workspace::output_of("dpkg-query", &["-W", "-f", "${Version}", "testssl.sh"]).unwrap_or_default();
     let mut text = format!(
         "date: {}\ntestssl.sh: {version}\ncommand: cargo xtask suites --only testssl\ncertificate: ECDSA P-256, 90 days, of an authority made \
          for the run\n\nexpected above LOW:\n",
-        ground::date()
+        workspace::date()
     );
     for (id, reason) in EXPECTED {
         writeln!(text, "{id}: {reason}")?;

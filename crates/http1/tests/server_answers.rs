@@ -160,7 +160,7 @@ fn nothing_is_read_while_a_request_is_open() {
 }
 
 #[test]
-fn a_client_that_waits_is_told_to_continue_once_and_its_body_is_read() {
+fn a_client_that_waits_gets_one_100_continue_and_its_body_is_read() {
     let request = "POST / HTTP/1.1\r\nHost: h\r\nExpect: 100-Continue\r\nContent-Length: 5\r\n\r\n";
     let (mut codec, _) = ask(request);
     assert!(codec.expects_continue());
@@ -259,7 +259,7 @@ fn a_server_that_wants_to_close_says_so_and_does() {
 }
 
 #[test]
-fn a_client_that_never_asked_can_be_told_why_it_is_closed() {
+fn a_client_that_never_asked_can_learn_why_it_is_closed() {
     let mut codec = ServerCodec::new(Limits::default());
     assert_eq!(codec.read_head(b"GET /", &mut RequestHead::new()), Ok(None));
     let mut out = Vec::new();

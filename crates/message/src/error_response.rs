@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_second_that_is_told_is_written_as_such() {
+    fn every_second_is_written_as_such() {
         for seconds in 1..=RETRY_AFTER_SECONDS_MAX {
             let mut response = Response::default();
             add_retry_after(&mut response, seconds);

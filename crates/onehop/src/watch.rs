@@ -277,16 +277,16 @@ mod tests {
         let (send, actions) = mpsc::channel();
         let watching: Watching = Arc::new(Mutex::new(project.watched()));
         start(Arc::clone(&watching), Apps::default(), send).expect("a thread");
-        let patience = Duration::from_secs(20);
+        let timeout = Duration::from_secs(20);
         for change in ["Onehopfile", ".env", "lib/orders.ts", "lib/new.mjs"] {
             project.write(
                 change,
                 ":0 {\n\tapp /api/* api/server.mjs {\n\t\tenv_file .env\n\t}\n\tspa dist\n}\n\n",
             );
-            assert!(matches!(actions.recv_timeout(patience), Ok(Action::Reload)), "{change}");
+            assert!(matches!(actions.recv_timeout(timeout), Ok(Action::Reload)), "{change}");
         }
         fs::remove_file(project.0.join("lib/new.mjs")).expect("it was there");
-        assert!(matches!(actions.recv_timeout(patience), Ok(Action::Reload)));
+        assert!(matches!(actions.recv_timeout(timeout), Ok(Action::Reload)));
         // What a reload reads for the first time is no change.
         let mut more = project.watched();
         more.files.push(project.0.join("data.json"));

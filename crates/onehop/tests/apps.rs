@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::path::Path;
 
-use onehop_testkit::{Client, Folder, Onehop, PATIENCE, Program, Response, wait_for};
+use onehop_testkit::{Client, Folder, Onehop, Program, Response, TIMEOUT, wait_for};
 use serde_json::Value;
 
 /// The example's files, in a folder of its own and at a free port.
@@ -99,7 +99,7 @@ fn the_examples_clock_ticks_and_takes_no_place_from_others() {
     let folder = example();
     let onehop = Onehop::start_in(folder.path());
     let mut stream = TcpStream::connect(&onehop.address).expect("connected");
-    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    stream.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
     write!(stream, "GET /api/clock HTTP/1.1\r\nHost: {}\r\n\r\n", onehop.address).expect("sent");
     let lines = BufReader::new(stream.try_clone().expect("a second end")).lines();
     let ticks = lines.map_while(Result::ok).filter(|line| line.starts_with("data: ")).take(2).count();

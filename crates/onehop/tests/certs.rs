@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use onehop_testkit::{Finished, Folder, Onehop, PATIENCE, Program, wait_for};
+use onehop_testkit::{Finished, Folder, Onehop, Program, TIMEOUT, wait_for};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -49,7 +49,7 @@ fn get(address: &str, name: &str, root: &str) -> Result<String, String> {
     let host = name.to_str().into_owned();
     let connection = ClientConnection::new(Arc::new(settings), name).expect("settings");
     let tcp = TcpStream::connect(address).expect("connected");
-    tcp.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    tcp.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
     let mut stream = StreamOwned::new(connection, tcp);
     let request = format!("GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).map_err(|error| error.to_string())?;

@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 /// Best-level compression takes a second per mebibyte, at the lowest priority of a machine that runs
 /// other tests.
-const COMPRESSION_PATIENCE: Duration = Duration::from_secs(180);
+const COMPRESSION_TIMEOUT: Duration = Duration::from_secs(180);
 
 /// What a server may hold beyond its stored bytes and its code, in KiB.
 const BESIDES_KIB_MAX: u64 = 12 * 1024;
@@ -65,7 +65,7 @@ fn coding_of(client: &mut Client, path: &str) -> Option<String> {
 }
 
 fn wait_until_compressed(onehop: &Onehop) {
-    wait_at_most(COMPRESSION_PATIENCE, "the end of compression", || {
+    wait_at_most(COMPRESSION_TIMEOUT, "the end of compression", || {
         onehop.process.events().iter().any(|event| event["event"] == "compressed").then_some(())
     });
 }
@@ -142,7 +142,7 @@ fn a_server_whose_compressing_processes_all_die_serves_files_as_they_are() {
     let begun = Instant::now();
     // Without a pause: a process that has the time for it finishes a form.
     while !is_given_up() {
-        assert!(begun.elapsed() < COMPRESSION_PATIENCE, "the last loss");
+        assert!(begun.elapsed() < COMPRESSION_TIMEOUT, "the last loss");
         for child in children(onehop.process.pid()) {
             // It may have ended by itself.
             let _ = kill_process(child, Signal::KILL);

@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use onehop_testkit::http2::{Http2, Response};
 use onehop_testkit::upstream::Upstream;
-use onehop_testkit::{Onehop, PATIENCE};
+use onehop_testkit::{Onehop, TIMEOUT};
 
 const NAVIGATION: (&str, &str) = ("sec-fetch-mode", "navigate");
 const STYLE: &str = "</app.css>; rel=preload; as=style";
@@ -56,7 +56,7 @@ fn waiting() -> (Upstream, Receiver<()>, Sender<()>) {
     let may_go = Mutex::new(may_go);
     let upstream = Upstream::answering(move |_| {
         let _ = came.send(());
-        let _ = may_go.lock().expect("one request").recv_timeout(PATIENCE);
+        let _ = may_go.lock().expect("one request").recv_timeout(TIMEOUT);
         b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npage".to_vec()
     });
     (upstream, comes, go)
@@ -74,7 +74,7 @@ fn a_navigation_gets_hints_while_the_upstream_works() {
     let response = client.wait_on(stream, "an interim response", |response| !response.interim.is_empty());
     assert_eq!(links(&response), [STYLE, "</b.js>; rel=preload; as=script"]);
     assert_eq!(response.status, 0);
-    comes.recv_timeout(PATIENCE).expect("the upstream has the request");
+    comes.recv_timeout(TIMEOUT).expect("the upstream has the request");
     assert_eq!(client.seen(stream).status, 0);
     go.send(()).expect("the upstream waits");
     let response = client.answer(stream);
@@ -88,7 +88,7 @@ fn hints_do_not_wait_for_the_limit_that_their_request_waits_for() {
     let onehop = serving(&directives, &upstream);
     let mut client = connect(&onehop);
     let first = client.request("GET", "/first", &[], true);
-    comes.recv_timeout(PATIENCE).expect("the upstream has the first request");
+    comes.recv_timeout(TIMEOUT).expect("the upstream has the first request");
     let second = client.request("GET", "/second", &[NAVIGATION], true);
     let response = client.wait_on(second, "an interim response", |response| !response.interim.is_empty());
     assert_eq!(links(&response), [STYLE]);

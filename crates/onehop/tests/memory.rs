@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use onehop_testkit::{Folder, Onehop, PATIENCE, Program, wait_for};
+use onehop_testkit::{Folder, Onehop, Program, TIMEOUT, wait_for};
 use rustix::net::{AddressFamily, SocketType, connect, socket, sockopt};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -48,7 +48,7 @@ fn slow_reader(onehop: &Onehop, path: &str) -> (TcpStream, String) {
     sockopt::set_socket_recv_buffer_size(&socket, 4096).expect("its buffer");
     connect(&socket, &address).expect("connected");
     let mut stream = TcpStream::from(socket);
-    stream.set_read_timeout(Some(PATIENCE)).expect("a bound");
+    stream.set_read_timeout(Some(TIMEOUT)).expect("a bound");
     stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n").as_bytes()).expect("sent");
     let mut begin = [0; 12];
     stream.read_exact(&mut begin).expect("an answer begins");

@@ -34,12 +34,12 @@ impl Upstream {
 
     /// The head of the next request.
     fn head(&self) -> Vec<String> {
-        self.heads.recv_timeout(onehop_testkit::PATIENCE).expect("a request")
+        self.heads.recv_timeout(onehop_testkit::TIMEOUT).expect("a request")
     }
 
     /// Waits until so many connections were opened.
     fn wait_for_connections(&self, count: usize) {
-        while self.opened.recv_timeout(onehop_testkit::PATIENCE).expect("a connection") < count {}
+        while self.opened.recv_timeout(onehop_testkit::TIMEOUT).expect("a connection") < count {}
     }
 }
 

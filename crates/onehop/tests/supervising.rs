@@ -4,7 +4,7 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use onehop_testkit::{Client, Folder, Onehop, PATIENCE, Program, wait_for};
+use onehop_testkit::{Client, Folder, Onehop, Program, TIMEOUT, wait_for};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::Value;
 
@@ -83,7 +83,7 @@ fn pid(onehop: &Onehop) -> u64 {
 /// A connection that sent a request of its own and has the head of its answer; what came behind it.
 fn opened(onehop: &Onehop, request: &str) -> (TcpStream, Vec<u8>) {
     let mut stream = TcpStream::connect(&onehop.address).expect("it listens");
-    stream.set_read_timeout(Some(PATIENCE)).expect("set");
+    stream.set_read_timeout(Some(TIMEOUT)).expect("set");
     stream.write_all(request.as_bytes()).expect("sent");
     let mut bytes = Vec::new();
     let end = loop {

@@ -529,7 +529,7 @@ fn a_stop_finishes_what_is_in_flight_and_leaves_no_process() {
 /// A WebSocket that has been accepted (RFC 6455 section 4.1).
 fn open_socket(onehop: &Onehop) -> std::net::TcpStream {
     let mut stream = std::net::TcpStream::connect(&onehop.address).expect("connected");
-    stream.set_read_timeout(Some(onehop_testkit::PATIENCE)).expect("a timeout");
+    stream.set_read_timeout(Some(onehop_testkit::TIMEOUT)).expect("a timeout");
     stream
         .write_all(
             b"GET /socket HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\

@@ -145,11 +145,11 @@ pub const GRACE_PERIOD_MAX: Duration = Duration::from_secs(86_400);
 
 /// How long after the beginning of a stop a worker may take to close its tunnels (a WebSocket: close frames
 /// both ways). One round trip to the far side of the earth takes 0.3 s; a client that is silent ends with it.
-pub const TUNNEL_FAREWELL_MAX: Duration = Duration::from_secs(2);
+pub const TUNNEL_GRACE_MAX: Duration = Duration::from_secs(2);
 
 /// So much before the end of the grace period tunnels are over in any case: what their handlers still do
 /// then has to end within it.
-pub const TUNNEL_FAREWELL_MARGIN: Duration = Duration::from_secs(1);
+pub const TUNNEL_GRACE_MARGIN: Duration = Duration::from_secs(1);
 
 /// How long a stop spares a connection that has not sent its first request yet: the client connected
 /// before it could know.

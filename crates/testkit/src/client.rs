@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-use crate::PATIENCE;
+use crate::TIMEOUT;
 use crate::tls::{TlsClient, TlsConnection};
 
 /// One connection, kept from request to request.
@@ -108,7 +108,7 @@ impl Client {
 
     /// Speaks over a connection that is there, to `host`: the caller may hold its other descriptors.
     pub fn over(stream: TcpStream, host: &str) -> std::io::Result<Client> {
-        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
         stream.set_nodelay(true)?;
         Ok(Client { stream: Box::new(stream), host: host.to_owned(), rest: Vec::new() })
     }
@@ -125,7 +125,7 @@ impl Client {
     pub fn connect_unix(path: &Path) -> Client {
         let stream = UnixStream::connect(path)
             .unwrap_or_else(|error| panic!("cannot connect to {}: {error}", path.display()));
-        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+        stream.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
         Client { stream: Box::new(stream), host: "localhost".to_owned(), rest: Vec::new() }
     }
 
@@ -181,7 +181,7 @@ impl Client {
     /// Reads one response to anything but HEAD.
     ///
     /// # Panics
-    /// Where no whole response comes within [`PATIENCE`](crate::PATIENCE).
+    /// Where no whole response comes within [`TIMEOUT`](crate::TIMEOUT).
     pub fn read(&mut self) -> Response {
         self.read_for("GET")
     }
@@ -189,7 +189,7 @@ impl Client {
     /// Reads one response to a request with this method.
     ///
     /// # Panics
-    /// Where no whole response comes within [`PATIENCE`](crate::PATIENCE).
+    /// Where no whole response comes within [`TIMEOUT`](crate::TIMEOUT).
     pub fn read_for(&mut self, method: &str) -> Response {
         self.try_read_for(method).unwrap_or_else(|error| panic!("no whole response: {error}"))
     }
@@ -214,7 +214,7 @@ impl Client {
     /// Reads to the end of the connection: whatever still comes.
     ///
     /// # Panics
-    /// Where it does not end within [`PATIENCE`](crate::PATIENCE).
+    /// Where it does not end within [`TIMEOUT`](crate::TIMEOUT).
     pub fn read_to_end(&mut self) -> Vec<u8> {
         loop {
             match self.more() {

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 /// How long a test waits for something that must happen: long enough for a busy machine, short enough
 /// for a test that fails.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// An address of this machine that nothing listens on, below the ports that the kernel gives to connections.
 ///
@@ -45,22 +45,22 @@ pub fn free_address() -> SocketAddr {
 /// Waits until the check gives a value.
 ///
 /// # Panics
-/// With `what`, after [`PATIENCE`].
+/// With `what`, after [`TIMEOUT`].
 pub fn wait_for<T>(what: &str, check: impl FnMut() -> Option<T>) -> T {
-    wait_at_most(PATIENCE, what, check)
+    wait_at_most(TIMEOUT, what, check)
 }
 
 /// The same for what may take longer.
 ///
 /// # Panics
 /// With `what`, after that time.
-pub fn wait_at_most<T>(patience: Duration, what: &str, mut check: impl FnMut() -> Option<T>) -> T {
+pub fn wait_at_most<T>(timeout: Duration, what: &str, mut check: impl FnMut() -> Option<T>) -> T {
     let begun = Instant::now();
     loop {
         if let Some(value) = check() {
             return value;
         }
-        assert!(begun.elapsed() < patience, "waited in vain for {what}");
+        assert!(begun.elapsed() < timeout, "waited in vain for {what}");
         std::thread::sleep(Duration::from_millis(10));
     }
 }

@@ -11,7 +11,7 @@ use std::time::Instant;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::{Client, Folder, PATIENCE, wait_for};
+use crate::{Client, Folder, TIMEOUT, wait_for};
 
 /// A command line that was not started yet. The surroundings are clean: no `PORT`, no `NO_COLOR`, and
 /// control sockets go into the test's own folder.
@@ -74,7 +74,7 @@ fn binary() -> PathBuf {
 }
 
 /// Variables that change what onehop does or shows.
-const SURROUNDINGS: [&str; 11] = [
+const ENVIRONMENT: [&str; 11] = [
     "PORT",
     "NO_COLOR",
     "ONEHOP_CONTROL",
@@ -98,7 +98,7 @@ impl Program {
     pub fn of<A: AsRef<OsStr>>(program: &Path, arguments: impl IntoIterator<Item = A>) -> Program {
         let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        for name in SURROUNDINGS {
+        for name in ENVIRONMENT {
             command.env_remove(name);
         }
         Program { command, folder: None }
@@ -172,7 +172,7 @@ impl Program {
     /// Runs to the end.
     ///
     /// # Panics
-    /// Where the program cannot be started, or does not end within [`PATIENCE`](crate::PATIENCE).
+    /// Where the program cannot be started, or does not end within [`TIMEOUT`](crate::TIMEOUT).
     pub fn finish(self) -> Finished {
         self.start().wait_for_end()
     }
@@ -294,10 +294,10 @@ impl Started {
         self.child.try_wait().expect("a child")
     }
 
-    /// Waits for its end; none where it still runs after [`PATIENCE`](crate::PATIENCE).
+    /// Waits for its end; none where it still runs after [`TIMEOUT`](crate::TIMEOUT).
     pub fn wait(&mut self) -> Option<ExitStatus> {
         let begun = Instant::now();
-        while begun.elapsed() < PATIENCE {
+        while begun.elapsed() < TIMEOUT {
             if let Some(status) = self.child.try_wait().expect("a child") {
                 return Some(status);
             }
@@ -309,7 +309,7 @@ impl Started {
     /// Waits for its end and gives everything that it wrote.
     ///
     /// # Panics
-    /// Where it does not end within [`PATIENCE`](crate::PATIENCE).
+    /// Where it does not end within [`TIMEOUT`](crate::TIMEOUT).
     pub fn wait_for_end(mut self) -> Finished {
         let status = self.wait();
         let status = status.unwrap_or_else(|| panic!("still running:\n{}", self.stderr()));
@@ -359,11 +359,11 @@ impl Started {
             if found.len() >= count {
                 return found;
             }
-            let patience = PATIENCE.saturating_sub(begun.elapsed());
-            if lines.ended || patience.is_zero() {
+            let timeout = TIMEOUT.saturating_sub(begun.elapsed());
+            if lines.ended || timeout.is_zero() {
                 panic!("{} of {count} {name:?} events came:\n{}", found.len(), lines.lines.join("\n"));
             }
-            let waited = self.stderr.changed.wait_timeout(lines, patience);
+            let waited = self.stderr.changed.wait_timeout(lines, timeout);
             lines = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
@@ -418,8 +418,8 @@ impl Lines {
     fn wait_for_end(&self) {
         let begun = Instant::now();
         let mut state = self.lock();
-        while !state.ended && begun.elapsed() < PATIENCE {
-            let waited = self.changed.wait_timeout(state, PATIENCE);
+        while !state.ended && begun.elapsed() < TIMEOUT {
+            let waited = self.changed.wait_timeout(state, TIMEOUT);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }

@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_never_given_out_is_told_from_what_is_over() {
+    fn what_was_never_given_out_differs_from_what_is_over() {
         let mut slots = Slots::new(2);
         assert_eq!(slots.check(0, 0), Known::Never);
         slots.open();

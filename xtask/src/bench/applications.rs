@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use crate::{Outcome, ground, install};
+use crate::{Outcome, install, workspace};
 
 /// The folder, with the files as they are now.
 pub(crate) fn folder() -> Outcome<PathBuf> {
     let place = install::javascript_rival("frameworks")?;
-    let source = ground::root().join("benchmarks/servers");
+    let source = workspace::root().join("benchmarks/servers");
     for name in ["work.mjs", "handler.mjs"] {
         std::fs::copy(source.join("app").join(name), place.join(name))?;
     }

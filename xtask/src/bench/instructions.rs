@@ -13,9 +13,9 @@ use onehop_testkit::{Program, Started};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::ground::Options;
 use crate::steps::{command, quiet};
-use crate::{Outcome, ground, install};
+use crate::workspace::Options;
+use crate::{Outcome, install, workspace};
 
 use super::applications;
 use super::interrupt;
@@ -85,9 +85,9 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
     options.finish()?;
     install::debian(&["valgrind"])?;
 
-    let work = ground::target_folder("bench/instructions")?;
+    let work = workspace::target_folder("bench/instructions")?;
     execute_by_name(&work)?;
-    let programs: Vec<PathBuf> = against.into_iter().chain([ground::program()]).collect();
+    let programs: Vec<PathBuf> = against.into_iter().chain([workspace::program()]).collect();
     let mut rows = serde_json::Map::new();
     for case in cases(&work, smoke)? {
         let counts: Vec<f64> = programs
@@ -97,7 +97,7 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
         rows.insert(case.name.to_owned(), row(case.name, &counts));
     }
     let value = json!({
-        "what": "instructions", "date": ground::date(), "machine": ground::machine(), "instructions_per_request": rows,
+        "what": "instructions", "date": workspace::date(), "machine": workspace::machine(), "instructions_per_request": rows,
     });
     println!("written to {}", write_result("instructions", smoke, &value)?.display());
     Ok(())
@@ -152,7 +152,7 @@ fn cases(work: &Path, smoke: bool) -> Outcome<Vec<Case>> {
     ];
     // The build of a smoke run is static, and no library is put in front of one.
     if !smoke {
-        let handler = ground::root().join("benchmarks/servers/app/handler.mjs");
+        let handler = workspace::root().join("benchmarks/servers/app/handler.mjs");
         cases.push(case("handler", &app(&handler), "/api/items/42"));
         cases.push(case("fastify", &app(&applications::folder()?.join("fastify.mjs")), "/api/items/42"));
     }

@@ -14,9 +14,9 @@ use onehop_load::plan::{Expect, Pace, Protocol, Request};
 use onehop_load::{Address, Url};
 use serde_json::{Value, json};
 
-use crate::ground::Options;
 use crate::steps::{command, quiet};
-use crate::{Outcome, ground, install};
+use crate::workspace::Options;
+use crate::{Outcome, install, workspace};
 
 use super::interrupt::{self, Interruptible};
 use super::report::write_result;
@@ -49,7 +49,7 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
     let counted = count(smoke)?;
     let compared = in_pairs(pairs, smoke)?;
     let value = json!({
-        "what": "limits", "date": ground::date(), "machine": ground::machine(),
+        "what": "limits", "date": workspace::date(), "machine": workspace::machine(),
         "instructions_per_request": counted, "cpu_time_with_limits_by_without": compared,
     });
     println!("written to {}", write_result("limits", smoke, &value)?.display());
@@ -87,11 +87,11 @@ fn harness(smoke: bool) -> Outcome<PathBuf> {
     words.extend(if smoke {
         ["--workspace"].as_slice()
     } else {
-        &["--package", "onehop-server", "--profile", ground::PUBLISHED_PROFILE]
+        &["--package", "onehop-server", "--profile", workspace::PUBLISHED_PROFILE]
     });
     quiet(&mut command("cargo", &words))?;
-    let profile = if smoke { "debug" } else { ground::PUBLISHED_PROFILE };
-    Ok(ground::target().join(profile).join("examples/limit_cost"))
+    let profile = if smoke { "debug" } else { workspace::PUBLISHED_PROFILE };
+    Ok(workspace::target().join(profile).join("examples/limit_cost"))
 }
 
 fn instructions(program: &Path, kind: &str, requests: u64) -> Outcome<u64> {
@@ -105,7 +105,7 @@ fn instructions(program: &Path, kind: &str, requests: u64) -> Outcome<u64> {
 
 /// CPU time of the program with limits by that without, before a server that costs nothing.
 fn in_pairs(pairs: u64, smoke: bool) -> Outcome<Value> {
-    let work = ground::target_folder("bench/limits")?;
+    let work = workspace::target_folder("bench/limits")?;
     let port = free_port()?;
     let upstream = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let words = [rivals::build("floor")?.display().to_string(), upstream.to_string()];
@@ -141,7 +141,7 @@ fn arm(name: &str, limits: &str, upstream: SocketAddr, work: &Path) -> Outcome<T
         "{{\n\tadmin off\n}}\nhttp://127.0.0.1:{{$PORT}} {{\n\t{limits}\n\treverse_proxy {upstream}\n}}\n"
     );
     std::fs::write(&file, text)?;
-    let [program, file] = [ground::program(), file].map(|path| path.display().to_string());
+    let [program, file] = [workspace::program(), file].map(|path| path.display().to_string());
     let control = work.join(format!("control-{name}")).display().to_string();
     let start = Start {
         words: vec![program, "run".to_owned(), "--config".to_owned(), file],

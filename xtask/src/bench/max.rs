@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::ground::Options;
 use crate::steps::command;
-use crate::{Outcome, ground, install};
+use crate::workspace::Options;
+use crate::{Outcome, install, workspace};
 
 use super::report::write_result;
 use super::servers::{self, Cores};
@@ -44,7 +44,7 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
     let time = options.value("--time")?.unwrap_or_else(|| if smoke { "1s" } else { "5s" }.to_owned());
     let only = options.value("--only")?;
     options.finish()?;
-    let work = ground::target_folder("bench/max")?;
+    let work = workspace::target_folder("bench/max")?;
     let mut rows = Vec::new();
     let mut wrong = Vec::new();
     for subject in subjects(&work)? {
@@ -67,7 +67,7 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
         rows.push(row);
     }
     let value = json!({
-        "what": "max", "date": ground::date(), "machine": ground::machine(),
+        "what": "max", "date": workspace::date(), "machine": workspace::machine(),
         "limit": LIMIT, "time": time, "grid": GRID, "agrees_within": AGREES_WITHIN, "rows": rows,
     });
     println!("written to {}", write_result("max", smoke, &value)?.display());
@@ -133,7 +133,7 @@ fn tool(words: &[&str], work: &Path) -> Outcome<Value> {
     interrupt::check()?;
     let file = work.join("found.json");
     let _ = std::fs::remove_file(&file);
-    let mut tool = command(ground::program(), words);
+    let mut tool = command(workspace::program(), words);
     tool.args(["--quiet", "--json"]).arg(&file).stdout(std::process::Stdio::null());
     let status = tool.status()?;
     let text = std::fs::read_to_string(&file)
@@ -147,7 +147,7 @@ fn subjects(work: &Path) -> Outcome<Vec<Subject>> {
     rivals::make_site()?;
     let applications = applications::folder()?;
     let node = applications.join("node-http.mjs").display().to_string();
-    let handler = ground::root().join("benchmarks/servers/app/handler.mjs");
+    let handler = workspace::root().join("benchmarks/servers/app/handler.mjs");
     let slow = work.join("slow.mjs");
     std::fs::write(&slow, SLOW_HANDLER)?;
     let floor = rivals::build("floor")?.display().to_string();
@@ -213,7 +213,7 @@ fn free_ports<const COUNT: usize>() -> Outcome<[u16; COUNT]> {
 fn onehop(work: &Path, name: &str, port: u16, directive: &str) -> Outcome<Vec<String>> {
     let file = work.join(format!("{name}.Onehopfile"));
     std::fs::write(&file, format!("{{\n\tadmin off\n}}\nhttp://127.0.0.1:{port} {{\n\t{directive}\n}}\n"))?;
-    let program: PathBuf = std::path::absolute(ground::program())?;
+    let program: PathBuf = std::path::absolute(workspace::program())?;
     let words = [program.display().to_string(), "run".into(), "--config".into(), file.display().to_string()];
     Ok(words.to_vec())
 }
@@ -221,7 +221,7 @@ fn onehop(work: &Path, name: &str, port: u16, directive: &str) -> Outcome<Vec<St
 /// nginx with one worker for each core and what the scenario of files has, without its module for brotli.
 fn nginx(work: &Path, port: u16) -> Outcome<Vec<String>> {
     let file = work.join("nginx.conf");
-    let site = ground::root().join("benchmarks/site");
+    let site = workspace::root().join("benchmarks/site");
     let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
         .map(|kind| format!("{kind}_temp_path {}/{kind};\n", work.display()))
         .concat();

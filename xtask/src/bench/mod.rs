@@ -29,9 +29,9 @@ mod trust;
 pub(crate) use applications::folder as applications;
 pub(crate) use scenario::all as scenarios;
 
-use crate::ground::WrongUsage;
 use crate::steps::{command, quiet};
-use crate::{Outcome, ground};
+use crate::workspace::WrongUsage;
+use crate::{Outcome, workspace};
 
 /// Takes the words behind its name.
 type Measurement = fn(&[&str]) -> Outcome;
@@ -60,9 +60,9 @@ pub(crate) fn run(name: &str, words: &[&str]) -> Outcome {
     }
     let is_named = std::env::var_os("ONEHOP_PROGRAM").is_some();
     if !is_named && !words.iter().any(|word| ["--smoke", "--list"].contains(word)) {
-        let build = ["build", "--locked", "--package", "onehop", "--profile", ground::PUBLISHED_PROFILE];
+        let build = ["build", "--locked", "--package", "onehop", "--profile", workspace::PUBLISHED_PROFILE];
         quiet(&mut command("cargo", &build))?;
-        ground::use_program(ground::target().join(ground::PUBLISHED_PROFILE).join("onehop"));
+        workspace::use_program(workspace::target().join(workspace::PUBLISHED_PROFILE).join("onehop"));
     }
     match other {
         Some((_, other)) => interrupt::watched(*other, words),

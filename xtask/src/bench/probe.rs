@@ -12,7 +12,7 @@ const ANSWER_DEADLINE: Duration = Duration::from_secs(10);
 
 /// An answer, whole.
 #[derive(Debug, Clone)]
-pub(crate) struct Answer {
+pub(crate) struct Response {
     /// Status code.
     pub(crate) status: u16,
     /// Status line and header fields, with the empty line.
@@ -21,7 +21,7 @@ pub(crate) struct Answer {
     pub(crate) body: Vec<u8>,
 }
 
-impl Answer {
+impl Response {
     /// The value of a header field.
     pub(crate) fn field(&self, name: &str) -> Option<&str> {
         self.head.lines().find_map(|line| {
@@ -32,7 +32,7 @@ impl Answer {
 }
 
 /// Asks with GET and the given header lines. The connection is kept as far as the server sees.
-pub(crate) fn get(address: SocketAddr, path: &str, fields: &[(&str, String)]) -> Outcome<Answer> {
+pub(crate) fn get(address: SocketAddr, path: &str, fields: &[(&str, String)]) -> Outcome<Response> {
     ask(address, "GET", path, fields, None)
 }
 
@@ -43,7 +43,7 @@ pub(crate) fn ask(
     path: &str,
     fields: &[(&str, String)],
     body: Option<&[u8]>,
-) -> Outcome<Answer> {
+) -> Outcome<Response> {
     ask_on(&mut connect(address)?, method, path, fields, body)
 }
 
@@ -62,7 +62,7 @@ pub(crate) fn ask_on(
     path: &str,
     fields: &[(&str, String)],
     body: Option<&[u8]>,
-) -> Outcome<Answer> {
+) -> Outcome<Response> {
     let mut request = format!("{method} {path} HTTP/1.1\r\nHost: {}\r\n", stream.peer_addr()?);
     for (name, value) in fields {
         request.push_str(&format!("{name}: {value}\r\n"));
@@ -77,7 +77,7 @@ pub(crate) fn ask_on(
 }
 
 /// Reads one answer.
-fn answer_from(stream: &mut TcpStream, path: &str) -> Outcome<Answer> {
+fn answer_from(stream: &mut TcpStream, path: &str) -> Outcome<Response> {
     let mut bytes = Vec::new();
     let mut buffer = vec![0; 64 * 1024];
     loop {
@@ -93,11 +93,11 @@ fn answer_from(stream: &mut TcpStream, path: &str) -> Outcome<Answer> {
 }
 
 /// The answer in these bytes, once it is complete.
-fn whole(bytes: &[u8]) -> Option<Answer> {
+fn whole(bytes: &[u8]) -> Option<Response> {
     let end = bytes.windows(4).position(|window| window == b"\r\n\r\n")? + 4;
     let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
     let status = head.split_whitespace().nth(1)?.parse().ok()?;
-    let mut answer = Answer { status, head, body: Vec::new() };
+    let mut answer = Response { status, head, body: Vec::new() };
     let length = match answer.field("content-length") {
         _ if status == 304 || status == 204 => 0,
         Some(length) => length.parse().ok()?,

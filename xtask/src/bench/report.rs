@@ -4,17 +4,17 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use crate::{Outcome, ground};
+use crate::{Outcome, workspace};
 
 /// Writes a result where it belongs and says where that is.
 pub(crate) fn write_result(name: &str, smoke: bool, value: &Value) -> Outcome<PathBuf> {
     let folder = if smoke {
-        ground::target_folder("bench/smoke")?
+        workspace::target_folder("bench/smoke")?
     } else {
-        ground::root().join("benchmarks/results").join(format!(
+        workspace::root().join("benchmarks/results").join(format!(
             "{}-{}",
-            ground::date(),
-            ground::machine_name()
+            workspace::date(),
+            workspace::machine_name()
         ))
     };
     std::fs::create_dir_all(&folder)?;
@@ -26,7 +26,7 @@ pub(crate) fn write_result(name: &str, smoke: bool, value: &Value) -> Outcome<Pa
 /// A text without where this machine keeps things: paths in the project are relative to it, others below the home
 /// directory begin with `~`.
 pub(crate) fn without_places(text: &str) -> String {
-    let project = format!("{}/", ground::root().display());
+    let project = format!("{}/", workspace::root().display());
     let text = text.replace(&project, "");
     match std::env::var("HOME") {
         Ok(home) if home.len() > 1 => text.replace(&format!("{home}/"), "~/"),
@@ -40,9 +40,9 @@ mod tests {
 
     #[test]
     fn results_say_nothing_of_where_a_machine_keeps_its_things() {
-        let path = ground::root().join("target/release/onehop");
+        let path = workspace::root().join("target/release/onehop");
         assert_eq!(without_places(&format!("`{}` ran", path.display())), "`target/release/onehop` ran");
-        let mut folders = vec![ground::root().join("benchmarks/results")];
+        let mut folders = vec![workspace::root().join("benchmarks/results")];
         while let Some(folder) = folders.pop() {
             for entry in std::fs::read_dir(folder).unwrap() {
                 let path = entry.unwrap().path();

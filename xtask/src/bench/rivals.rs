@@ -11,14 +11,14 @@ use onehop_load::plan::{Expect, Timeouts};
 use onehop_testkit::tls::Authority;
 
 use crate::steps::{command, quiet};
-use crate::{Outcome, ground, install};
+use crate::{Outcome, install, workspace};
 
 use super::servers::{self, Cores};
 
 /// Builds a server of benchmarks/rivals and says where it is.
 pub(crate) fn build(name: &str) -> Outcome<PathBuf> {
-    let manifest = ground::root().join("benchmarks/rivals/Cargo.toml").display().to_string();
-    let build = ground::target_folder("rivals")?;
+    let manifest = workspace::root().join("benchmarks/rivals/Cargo.toml").display().to_string();
+    let build = workspace::target_folder("rivals")?;
     let package = format!("rival-{name}");
     let words = ["build", "--release", "--locked", "--manifest-path", &manifest, "--package", &package];
     quiet(command("cargo", &words).env("CARGO_TARGET_DIR", &build))?;
@@ -27,16 +27,16 @@ pub(crate) fn build(name: &str) -> Outcome<PathBuf> {
 
 /// The folder that is served, made anew: the same bytes on every machine.
 pub(crate) fn make_site() -> Outcome<PathBuf> {
-    let folder = ground::root().join("benchmarks/site");
-    let script = ground::root().join("benchmarks/files/make-site.mjs");
+    let folder = workspace::root().join("benchmarks/site");
+    let script = workspace::root().join("benchmarks/files/make-site.mjs");
     let words = [script.display().to_string(), folder.display().to_string()];
-    ground::output_of("node", &[&words[0], &words[1]]).ok_or("node cannot make benchmarks/site")?;
+    workspace::output_of("node", &[&words[0], &words[1]]).ok_or("node cannot make benchmarks/site")?;
     Ok(folder)
 }
 
 /// The certificate that servers of scenarios with HTTPS show, and the root that issued it: made once for a checkout.
 pub(crate) fn make_certificate() -> Outcome {
-    let folder = ground::target_folder("bench/https")?;
+    let folder = workspace::target_folder("bench/https")?;
     if folder.join("site.key").exists() {
         return Ok(());
     }
@@ -56,14 +56,14 @@ pub(super) struct Running {
 
 /// A server of the scenario of files, as the scenario starts it.
 pub(super) fn stage(name: &str, environment: &[(&str, &str)]) -> Outcome<Stage> {
-    let scenario = Scenario::read(&ground::root().join("benchmarks/files"))?;
+    let scenario = Scenario::read(&workspace::root().join("benchmarks/files"))?;
     let case = scenario.file.cases.first().ok_or("the scenario of files has no case")?;
     let target = scenario.targets(case, &Choice::default())?.into_iter().find(|target| target.name == name);
     let Some(Source::Staged(mut stage)) = target.map(|target| target.source) else {
         return Err(format!("the scenario of files has no server {name}").into());
     };
     let program = match name {
-        "onehop" => ground::program(),
+        "onehop" => workspace::program(),
         "caddy" => install::caddy()?,
         "nginx" => {
             install::debian(&["nginx-light", "libnginx-mod-http-brotli-static"])?;

@@ -10,7 +10,7 @@ use onehop_bench::scenario::{Choice, Scenario};
 use serde_json::Value;
 
 use crate::steps::{command, shown};
-use crate::{Outcome, ground, install};
+use crate::{Outcome, install, workspace};
 
 use super::report::write_result;
 use super::{applications, interrupt, rivals};
@@ -21,7 +21,7 @@ const SMOKE: [&str; 7] = ["--rounds", "1", "--time", "200ms", "--warm-up", "100m
 /// The scenarios, by their folders in benchmarks/.
 pub(crate) fn all() -> Outcome<Vec<String>> {
     let mut names = Vec::new();
-    for entry in std::fs::read_dir(ground::root().join("benchmarks"))? {
+    for entry in std::fs::read_dir(workspace::root().join("benchmarks"))? {
         let entry = entry?;
         if entry.path().join(onehop_bench::scenario::FILE_NAME).exists() {
             names.push(entry.file_name().to_string_lossy().into_owned());
@@ -33,7 +33,7 @@ pub(crate) fn all() -> Outcome<Vec<String>> {
 
 /// Runs one; all further words are those of `onehop bench run`, but `--smoke`, which shows that it works.
 pub(super) fn run(name: &str, words: &[&str]) -> Outcome {
-    let folder = ground::root().join("benchmarks").join(name);
+    let folder = workspace::root().join("benchmarks").join(name);
     let smoke = words.contains(&"--smoke");
     let mut words: Vec<&str> = words.iter().copied().filter(|word| *word != "--smoke").collect();
     if smoke {
@@ -43,15 +43,15 @@ pub(super) fn run(name: &str, words: &[&str]) -> Outcome {
     rivals::make_site()?;
     rivals::make_certificate()?;
     let scenario = Scenario::read(&folder)?;
-    let programs = ground::target_folder("bench/programs")?;
+    let programs = workspace::target_folder("bench/programs")?;
     for program in scenario.programs(&Choice::default())?.iter().chain(&scenario.file.needs) {
         provide(program, &programs)?;
     }
-    let results = ground::target_folder("bench/results")?.join(format!("{name}.json"));
+    let results = workspace::target_folder("bench/results")?.join(format!("{name}.json"));
     // What an earlier run left is no result of this one.
     let _ = std::fs::remove_file(&results);
-    let mut tool = command(ground::program(), &["bench", "run"]);
-    tool.arg(&folder).args(&words).arg("--json").arg(&results).current_dir(ground::root());
+    let mut tool = command(workspace::program(), &["bench", "run"]);
+    tool.arg(&folder).args(&words).arg("--json").arg(&results).current_dir(workspace::root());
     let path = std::env::var("PATH").unwrap_or_default();
     tool.env("PATH", format!("{}:{path}:/usr/sbin", programs.display()));
     tool.env("BENCH_APPS", applications::folder()?).env("NODE_ENV", "production");
@@ -74,7 +74,7 @@ pub(super) fn run(name: &str, words: &[&str]) -> Outcome {
 /// Puts a program into the folder of those that scenarios name.
 fn provide(name: &str, folder: &Path) -> Outcome {
     let program = match name {
-        "onehop" => ground::program(),
+        "onehop" => workspace::program(),
         "caddy" => install::caddy()?,
         "floor" => rivals::build("floor")?,
         "nginx" => return install::debian(&["nginx-light", "libnginx-mod-http-brotli-static"]),

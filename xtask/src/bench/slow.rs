@@ -16,7 +16,7 @@ use onehop_load::outcome::Run;
 use onehop_load::plan::{Arrivals, Expect, Pace, Phase, Plan, Reuse, Spacing, Timeouts, Until};
 
 use crate::steps::command;
-use crate::{Outcome, ground, install};
+use crate::{Outcome, install, workspace};
 
 use super::interrupt::{self, Interruptible};
 use super::probe;
@@ -91,13 +91,13 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
     let seconds =
         |measured, slow| Times { measured: Duration::from_secs(measured), slow: Duration::from_secs(slow) };
     let times = if smoke { seconds(10, 14) } else { seconds(30, 45) };
-    let folder = ground::target_folder("bench")?.join("slow");
+    let folder = workspace::target_folder("bench")?.join("slow");
     make_site(&folder)?;
     let mut record = format!(
         "date: {}\nmachine: {:#}\nslowhttptest {}; {CONNECTIONS} connections, {OPENED_PER_SECOND} a second, for {} s in each \
          mode;\nothers: {RATE} requests a second on new connections, open loop, {} s each\n",
-        ground::date(),
-        ground::machine(),
+        workspace::date(),
+        workspace::machine(),
         version(),
         times.slow.as_secs(),
         times.measured.as_secs(),
@@ -105,16 +105,16 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
     let mut problems = Vec::new();
     for mode in &MODES {
         let (line, seen) = measure(mode, &folder, times)?;
-        let told = seen.told();
-        print!("{told}");
-        write!(record, "\n{line}\n{told}")?;
+        let summary = seen.summary();
+        print!("{summary}");
+        write!(record, "\n{line}\n{summary}")?;
         problems.extend(seen.problems(smoke).into_iter().map(|problem| format!("{}: {problem}", mode.name)));
     }
     let kept = match smoke {
-        true => ground::target_folder("suites")?,
-        false => ground::root().join("tests/suites/results"),
+        true => workspace::target_folder("suites")?,
+        false => workspace::root().join("tests/suites/results"),
     };
-    let path = kept.join(format!("{}-slowhttptest.txt", ground::date()));
+    let path = kept.join(format!("{}-slowhttptest.txt", workspace::date()));
     writeln!(record, "\n{}", if problems.is_empty() { "passed".to_owned() } else { problems.join("\n") })?;
     std::fs::write(&path, record)?;
     println!("    written to {}", path.display());
@@ -134,7 +134,7 @@ fn make_site(folder: &Path) -> Outcome {
 }
 
 fn version() -> String {
-    ground::output_of("dpkg-query", &["-W", "-f", "${Version}", "slowhttptest"]).unwrap_or_default()
+    workspace::output_of("dpkg-query", &["-W", "-f", "${Version}", "slowhttptest"]).unwrap_or_default()
 }
 
 /// One mode on a fresh server; gives the tool's command line too.
@@ -147,7 +147,7 @@ fn measure(mode: &Mode, folder: &Path, times: Times) -> Outcome<(String, Seen)> 
             "{{\n\tadmin 127.0.0.1:{admin}\n}}\nhttp://127.0.0.1:{port} {{\n\troot site\n\tfile_server\n}}\n"
         ),
     )?;
-    let program = ground::program().display().to_string();
+    let program = workspace::program().display().to_string();
     let words = [&program, "run", "--control", "off", "--config", &configuration.display().to_string()];
     let words = words.map(str::to_owned);
     let mut server = servers::start(&words, &[], port, Cores::All)?;
@@ -294,7 +294,7 @@ impl Drop for Slow {
 }
 
 fn output_path() -> Outcome<std::path::PathBuf> {
-    Ok(ground::target_folder("bench")?.join("slow/slowhttptest.txt"))
+    Ok(workspace::target_folder("bench")?.join("slow/slowhttptest.txt"))
 }
 
 fn metric(admin: SocketAddr, name: &str) -> Outcome<u64> {
@@ -322,7 +322,7 @@ impl Seen {
         self.p99[1].as_secs_f64() / self.idle_p99().as_secs_f64().max(f64::MIN_POSITIVE)
     }
 
-    fn told(&self) -> String {
+    fn summary(&self) -> String {
         let [before, beside, after] = self.p99.map(|p99| p99.as_secs_f64() * 1e3);
         let [at_rest, half, end, gone] = self.resident;
         let limited =

@@ -8,8 +8,8 @@ use onehop_load::measure::{forget_peak, memory_of};
 use onehop_statistics::median;
 use serde_json::json;
 
-use crate::ground::Options;
-use crate::{Outcome, ground};
+use crate::workspace::Options;
+use crate::{Outcome, workspace};
 
 use super::report::write_result;
 use super::rivals::{self, Running};
@@ -31,7 +31,7 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
     let large = options.number("--mebibytes", if smoke { 20 } else { 200 })?;
     options.finish()?;
     servers::move_to_load_core();
-    let folder = ground::target_folder("bench")?.join("tree");
+    let folder = workspace::target_folder("bench")?.join("tree");
 
     make_tree(&folder, MEBIBYTE / FILES, "js")?;
     let ready: Vec<f64> =
@@ -46,7 +46,7 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
     let swap = swap(&folder)?;
     println!("{large} MiB: {swap:#}");
     let value = json!({
-        "what": "tree", "date": ground::date(), "machine": ground::machine(), "version": ground::output_of(ground::program(), &["--version"]),
+        "what": "tree", "date": workspace::date(), "machine": workspace::machine(), "version": workspace::output_of(workspace::program(), &["--version"]),
         "ready_ms": ready, "ready_ms_median": median(&ready), "tree_mebibytes": large, "swap": swap,
     });
     println!("written to {}", write_result("tree", smoke, &value)?.display());

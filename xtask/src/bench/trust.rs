@@ -18,9 +18,9 @@ use onehop_load::{Address, Url};
 use onehop_statistics::Verdict;
 use serde_json::{Value, json};
 
-use crate::ground::Options;
 use crate::steps::{command, quiet};
-use crate::{Outcome, ground};
+use crate::workspace::Options;
+use crate::{Outcome, workspace};
 
 use super::interrupt::{self, Interruptible};
 use super::report::write_result;
@@ -95,7 +95,7 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
         apart.cpu_more
     );
     let value = json!({
-        "machine": ground::machine(),
+        "machine": workspace::machine(),
         "nginx": measure::version_of("/usr/sbin/nginx"),
         "metering_share_of_a_core": own,
         "rounds": rounds,
@@ -226,5 +226,5 @@ fn arm(name: &str, source: Source) -> Outcome<Target> {
 fn fixed_cost_server() -> Outcome<PathBuf> {
     let example = ["build", "--quiet", "--package", "onehop-bench", "--example", "fixed_cost_server"];
     quiet(&mut command("cargo", &example))?;
-    Ok(ground::target().join("debug/examples/fixed_cost_server"))
+    Ok(workspace::target().join("debug/examples/fixed_cost_server"))
 }

@@ -1,7 +1,7 @@
 //! The architectures that programs are built for, and what everybody calls them.
 
 use crate::Outcome;
-use crate::ground::WrongUsage;
+use crate::workspace::WrongUsage;
 
 /// One of those that onehop is built for; all are Linux.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -7,7 +7,7 @@
 use std::path::PathBuf;
 
 use crate::steps::{command, quiet, shown};
-use crate::{Outcome, ground, install};
+use crate::{Outcome, install, workspace};
 
 use super::architecture::Architecture;
 use super::release::Release;
@@ -18,14 +18,14 @@ const CROSS_TOOLS: [&str; 2] = ["cargo-zigbuild==0.24.0", "ziglang==0.17.1"];
 /// Builds it and says where it is.
 pub(super) fn build(architecture: Architecture, release: &Release) -> Outcome<PathBuf> {
     let triple = architecture.triple();
-    if ground::output_of("rustc", &["--print", "target-libdir", "--target", &triple])
+    if workspace::output_of("rustc", &["--print", "target-libdir", "--target", &triple])
         .is_none_or(|folder| !std::path::Path::new(&folder).exists())
     {
         quiet(&mut command("rustup", &["target", "add", &triple]))?;
     }
     let is_native = Architecture::of_this_machine() == Some(architecture);
     let kind = if is_native { "build" } else { "zigbuild" };
-    let profile = ground::PUBLISHED_PROFILE;
+    let profile = workspace::PUBLISHED_PROFILE;
     let words = [kind, "--profile", profile, "--locked", "--package", "onehop", "--target", &triple];
     let mut cargo = command("cargo", &words);
     if is_native {
@@ -39,14 +39,14 @@ pub(super) fn build(architecture: Architecture, release: &Release) -> Outcome<Pa
     // Paths of this machine, which panics would show, become the same everywhere.
     let home = std::env::var("CARGO_HOME")
         .or_else(|_| std::env::var("HOME").map(|home| format!("{home}/.cargo")))?;
-    let flags = [(ground::root().display().to_string(), "/onehop"), (home, "/cargo")]
+    let flags = [(workspace::root().display().to_string(), "/onehop"), (home, "/cargo")]
         .map(|(from, to)| format!("--remap-path-prefix={from}={to}"));
     cargo.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
     cargo.env("SOURCE_DATE_EPOCH", release.epoch.to_string());
     cargo.envs(allocator_settings(architecture));
-    cargo.env("CARGO_TARGET_DIR", ground::target());
+    cargo.env("CARGO_TARGET_DIR", workspace::target());
     shown(&mut cargo)?;
-    Ok(ground::target().join(&triple).join(profile).join("onehop"))
+    Ok(workspace::target().join(&triple).join(profile).join("onehop"))
 }
 
 /// How jemalloc is built in. What is free for a second goes back to the system, at once and not in two steps: by default it
@@ -61,7 +61,7 @@ fn allocator_settings(architecture: Architecture) -> Vec<(&'static str, &'static
 
 /// The folder with zig's programs, made if it is missing or holds other versions.
 fn cross_tools() -> Outcome<PathBuf> {
-    let place = ground::target_folder("tools")?.join("zig");
+    let place = workspace::target_folder("tools")?.join("zig");
     let stamp = place.join("installed.txt");
     let wanted = CROSS_TOOLS.join("\n");
     if std::fs::read_to_string(&stamp).unwrap_or_default() != wanted {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::steps::{Skip, Steps, quiet};
-use crate::{Outcome, ground};
+use crate::{Outcome, workspace};
 
 use super::architecture::Architecture;
 use super::release::Release;
@@ -29,7 +29,7 @@ pub(super) fn run(folder: &Path, release: &Release, parts: &[Part], depth: Depth
     let architecture = Architecture::of_this_machine()
         .filter(|host| parts.iter().any(|part| part.architecture == *host))
         .ok_or("--check runs the program: package one of this machine's architecture, too")?;
-    let temporary = tempfile::Builder::new().prefix("dist-check-").tempdir_in(ground::target())?;
+    let temporary = tempfile::Builder::new().prefix("dist-check-").tempdir_in(workspace::target())?;
     let check = Check { folder, place: temporary.path().to_owned(), release, architecture };
     let mut steps = Steps::new("cargo xtask dist --check");
     steps.step("sums", || {
@@ -58,7 +58,7 @@ impl Check<'_> {
 
     /// The program says that it is this release.
     fn version(&self, program: &Path) -> Outcome {
-        let version = ground::output_of(program, &["--version"]);
+        let version = workspace::output_of(program, &["--version"]);
         match version == Some(format!("onehop {}", self.release.version)) {
             true => Ok(()),
             false => Err(format!("{} --version: {version:?}", program.display()).into()),
@@ -179,7 +179,7 @@ fn serves_and_stops(launcher: &Path, folder: &Path) -> Outcome {
 }
 
 fn available(program: &str, option: &str) -> Outcome {
-    match ground::output_of(program, &[option]) {
+    match workspace::output_of(program, &[option]) {
         Some(_) => Ok(()),
         None => Err(Skip(format!("{program} is not installed")).into()),
     }

@@ -8,7 +8,7 @@ use crate::Outcome;
 
 use super::Part;
 use super::architecture::Architecture;
-use super::pages::Pages;
+use super::help_files::HelpFiles;
 use super::release::Release;
 use super::sums;
 use super::tree::{Tree, gzip};
@@ -33,8 +33,8 @@ pub(super) fn file_name(release: &Release, architecture: Architecture) -> String
 }
 
 /// The package's bytes.
-pub(super) fn write(release: &Release, part: &Part, pages: &Pages) -> Outcome<Vec<u8>> {
-    let data = data(release, part, pages)?;
+pub(super) fn write(release: &Release, part: &Part, help_files: &HelpFiles) -> Outcome<Vec<u8>> {
+    let data = data(release, part, help_files)?;
     let control = control(release, part.architecture, &data)?;
     let members = [
         ("debian-binary", b"2.0\n".to_vec()),
@@ -56,18 +56,18 @@ pub(super) fn write(release: &Release, part: &Part, pages: &Pages) -> Outcome<Ve
 }
 
 /// What is installed.
-fn data(release: &Release, part: &Part, pages: &Pages) -> Outcome<Tree> {
+fn data(release: &Release, part: &Part, help_files: &HelpFiles) -> Outcome<Tree> {
     let mut tree = Tree::default();
     tree.add_program("usr/bin/onehop", part.program.as_slice());
     tree.add("etc/onehop/Onehopfile", ONEHOPFILE);
     tree.add("usr/lib/systemd/system/onehop.service", UNIT);
-    for (name, page) in &pages.manuals {
+    for (name, page) in &help_files.manuals {
         tree.add(&format!("usr/share/man/man1/{name}.1.gz"), gzip(page)?);
     }
     let completions = [
-        ("usr/share/bash-completion/completions/onehop", &pages.bash),
-        ("usr/share/zsh/vendor-completions/_onehop", &pages.zsh),
-        ("usr/share/fish/vendor_completions.d/onehop.fish", &pages.fish),
+        ("usr/share/bash-completion/completions/onehop", &help_files.bash),
+        ("usr/share/zsh/vendor-completions/_onehop", &help_files.zsh),
+        ("usr/share/fish/vendor_completions.d/onehop.fish", &help_files.fish),
     ];
     for (path, text) in completions {
         tree.add(path, text.as_slice());

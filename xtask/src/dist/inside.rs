@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::{Outcome, ground};
+use crate::{Outcome, workspace};
 
 use super::architecture::Architecture;
 
@@ -49,8 +49,8 @@ impl Inside {
         if !output.status.success() {
             return Err(format!("cargo metadata: {}", String::from_utf8_lossy(&output.stderr)).into());
         }
-        let lockfile = std::fs::read_to_string(ground::root().join("Cargo.lock"))?;
-        let rust = ground::output_of("rustc", &["--version"]).ok_or("rustc does not run")?;
+        let lockfile = std::fs::read_to_string(workspace::root().join("Cargo.lock"))?;
+        let rust = workspace::output_of("rustc", &["--version"]).ok_or("rustc does not run")?;
         let rust = rust.split_whitespace().nth(1).unwrap_or_default().to_owned();
         let crates = resolve(&serde_json::from_slice(&output.stdout)?, &checksums(&lockfile))?;
         Ok(Inside { crates, rust })

@@ -9,10 +9,10 @@ mod build;
 mod check;
 mod deb;
 mod elf;
+mod help_files;
 mod inside;
 mod notices;
 mod npm;
-mod pages;
 mod release;
 mod sbom;
 mod sums;
@@ -25,13 +25,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::ground::{Options, WrongUsage};
 use crate::steps::{Skip, quiet};
-use crate::{Outcome, ground};
+use crate::workspace::{Options, WrongUsage};
+use crate::{Outcome, workspace};
 
 use self::architecture::Architecture;
+use self::help_files::HelpFiles;
 use self::inside::Inside;
-use self::pages::Pages;
 use self::release::Release;
 
 /// One program with what is told about its inside.
@@ -45,7 +45,7 @@ struct Part {
 }
 
 /// What was asked for.
-struct Wish {
+struct DistOptions {
     architectures: Vec<Architecture>,
     programs: BTreeMap<Architecture, PathBuf>,
     maintainer: Option<String>,
@@ -64,18 +64,18 @@ enum Depth {
 
 /// Builds the programs that were not given, and packages all of them.
 pub(crate) fn run(words: &[&str]) -> Outcome {
-    make(Wish::read(words)?)
+    make(DistOptions::read(words)?)
 }
 
 /// The packages around the program under test, installed and run: that they work, in a few seconds.
 pub(crate) fn smoke() -> Outcome {
     let architecture = Architecture::of_this_machine()
         .ok_or_else(|| Skip("no program is built for this machine's architecture".to_owned()))?;
-    let folder = ground::target_folder("dist-smoke")?;
+    let folder = workspace::target_folder("dist-smoke")?;
     // What debuggers need of a test build is most of it, and is compressed three times.
     let program = folder.join("stripped");
-    quiet(Command::new("strip").arg(ground::program()).arg("-o").arg(&program))?;
-    make(Wish {
+    quiet(Command::new("strip").arg(workspace::program()).arg("-o").arg(&program))?;
+    make(DistOptions {
         architectures: vec![architecture],
         programs: BTreeMap::from([(architecture, program)]),
         maintainer: None,
@@ -84,11 +84,11 @@ pub(crate) fn smoke() -> Outcome {
     })
 }
 
-fn make(wish: Wish) -> Outcome {
-    let release = Release::of_checkout(wish.maintainer)?;
+fn make(wanted: DistOptions) -> Outcome {
+    let release = Release::of_checkout(wanted.maintainer)?;
     let mut programs = Vec::new();
-    for &architecture in &wish.architectures {
-        let path = match wish.programs.get(&architecture) {
+    for &architecture in &wanted.architectures {
+        let path = match wanted.programs.get(&architecture) {
             Some(path) => path.clone(),
             None => build::build(architecture, &release)?,
         };
@@ -96,29 +96,29 @@ fn make(wish: Wish) -> Outcome {
     }
     let mut parts = Vec::new();
     for (architecture, path) in &programs {
-        parts.push(part(&release, *architecture, path, wish.programs.contains_key(architecture))?);
+        parts.push(part(&release, *architecture, path, wanted.programs.contains_key(architecture))?);
     }
-    let pages = Pages::ask(programs.iter().map(|(_, path)| path.as_path()))?;
+    let help_files = HelpFiles::ask(programs.iter().map(|(_, path)| path.as_path()))?;
 
-    let folder = match wish.output {
+    let folder = match wanted.output {
         Some(folder) => folder,
-        None => ground::target_folder("dist")?,
+        None => workspace::target_folder("dist")?,
     };
     std::fs::create_dir_all(&folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
-    let mut files = package(&release, &pages, &parts)?;
+    let mut files = package(&release, &help_files, &parts)?;
     files.insert("SHA256SUMS".to_owned(), sums::lines(&files).into_bytes());
     for (name, bytes) in &files {
         put(&folder.join(name), bytes, name.starts_with("onehop-linux-") && !name.ends_with(".json"))?;
         println!("{:>10} bytes  {}", bytes.len(), folder.join(name).display());
     }
-    match wish.check {
+    match wanted.check {
         Some(depth) => check::run(&folder, &release, &parts, depth),
         None => Ok(()),
     }
 }
 
-impl Wish {
-    fn read(words: &[&str]) -> Outcome<Wish> {
+impl DistOptions {
+    fn read(words: &[&str]) -> Outcome<DistOptions> {
         let mut options = Options::new(words);
         let host = Architecture::of_this_machine();
         let mut programs = BTreeMap::new();
@@ -135,7 +135,7 @@ impl Wish {
                 vec![host.ok_or("no program is built for this machine's architecture: name --architectures")?]
             }
         };
-        let wish = Wish {
+        let wanted = DistOptions {
             architectures,
             programs,
             maintainer: options.value("--maintainer")?,
@@ -143,7 +143,7 @@ impl Wish {
             check: options.flag("--check").then_some(Depth::Whole),
         };
         options.finish()?;
-        Ok(wish)
+        Ok(wanted)
     }
 }
 
@@ -164,8 +164,8 @@ fn part(release: &Release, architecture: Architecture, path: &Path, was_given: b
     }
     // Another architecture's runs where an emulator is installed.
     let emulator = format!("qemu-{}-static", architecture.name());
-    let emulated = || ground::output_of(emulator, &[&path.display().to_string(), "--version"]);
-    match ground::output_of(path, &["--version"]).or_else(emulated) {
+    let emulated = || workspace::output_of(emulator, &[&path.display().to_string(), "--version"]);
+    match workspace::output_of(path, &["--version"]).or_else(emulated) {
         Some(version) if version != format!("onehop {}", release.version) => {
             return Err(
                 format!("{} says {version:?}, the checkout is {}", path.display(), release.version).into()
@@ -180,13 +180,13 @@ fn part(release: &Release, architecture: Architecture, path: &Path, was_given: b
 }
 
 /// Every file of the release but its sums, by name.
-fn package(release: &Release, pages: &Pages, parts: &[Part]) -> Outcome<BTreeMap<String, Vec<u8>>> {
+fn package(release: &Release, help_files: &HelpFiles, parts: &[Part]) -> Outcome<BTreeMap<String, Vec<u8>>> {
     let mut files = BTreeMap::new();
     for part in parts {
         let architecture = part.architecture;
         files.insert(format!("onehop-linux-{}", architecture.name()), part.program.clone());
         files.insert(format!("onehop-linux-{}.cdx.json", architecture.name()), part.sbom.clone());
-        files.insert(deb::file_name(release, architecture), deb::write(release, part, pages)?);
+        files.insert(deb::file_name(release, architecture), deb::write(release, part, help_files)?);
         files.insert(npm::platform_file_name(release, architecture), npm::platform(release, part)?);
         files.insert(wheel::file_name(release, architecture), wheel::write(release, part)?);
     }

@@ -1,6 +1,6 @@
 //! What all packages of a release share: its version, its time, texts of the checkout, the templates' language.
 
-use crate::{Outcome, ground};
+use crate::{Outcome, workspace};
 
 /// Where no maintainer is named; a mail to it goes nowhere.
 const MAINTAINER: &str = "The onehop maintainers <maintainers@onehop.invalid>";
@@ -19,8 +19,9 @@ pub(super) struct Release {
 impl Release {
     /// The one that the checkout holds.
     pub(super) fn of_checkout(maintainer: Option<String>) -> Outcome<Release> {
-        let read =
-            |name: &str| std::fs::read(ground::root().join(name)).map_err(|error| format!("{name}: {error}"));
+        let read = |name: &str| {
+            std::fs::read(workspace::root().join(name)).map_err(|error| format!("{name}: {error}"))
+        };
         Ok(Release {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             epoch: epoch()?,
@@ -32,8 +33,10 @@ impl Release {
 
     /// The time as `date` writes it with this format.
     pub(super) fn date(&self, format: &str) -> Outcome<String> {
-        let text =
-            ground::output_of("env", &["LC_ALL=C", "date", "-u", "-d", &format!("@{}", self.epoch), format]);
+        let text = workspace::output_of(
+            "env",
+            &["LC_ALL=C", "date", "-u", "-d", &format!("@{}", self.epoch), format],
+        );
         text.ok_or_else(|| format!("cannot write the time {} as {format}", self.epoch).into())
     }
 
@@ -70,8 +73,8 @@ fn epoch() -> Outcome<u64> {
     if let Ok(text) = std::env::var("SOURCE_DATE_EPOCH") {
         return text.trim().parse().map_err(|_| format!("SOURCE_DATE_EPOCH is {text:?}, not seconds").into());
     }
-    let root = ground::root().display().to_string();
-    ground::output_of("git", &["-C", &root, "log", "-1", "--format=%ct"])
+    let root = workspace::root().display().to_string();
+    workspace::output_of("git", &["-C", &root, "log", "-1", "--format=%ct"])
         .and_then(|text| text.parse().ok())
         .ok_or_else(|| "this is no git checkout: say the release's time with SOURCE_DATE_EPOCH".into())
 }

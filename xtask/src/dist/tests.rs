@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Read as _;
 
 use super::architecture::Architecture;
-use super::pages::Pages;
+use super::help_files::HelpFiles;
 use super::release::Release;
 use super::{Part, deb, npm, package, sums, wheel};
 
@@ -25,9 +25,9 @@ fn part(architecture: Architecture) -> Part {
     Part { architecture, program: PROGRAM.into(), sbom: b"{}".into(), notices: b"notices".into() }
 }
 
-fn pages() -> Pages {
+fn help_files() -> HelpFiles {
     let manuals = vec![("onehop".to_owned(), b".TH onehop 1\n".to_vec())];
-    Pages { manuals, bash: b"bash".into(), zsh: b"zsh".into(), fish: b"fish".into() }
+    HelpFiles { manuals, bash: b"bash".into(), zsh: b"zsh".into(), fish: b"fish".into() }
 }
 
 /// Path to mode and bytes of a `.tar.gz`.
@@ -64,7 +64,7 @@ fn members(file: &[u8]) -> Vec<(String, Vec<u8>)> {
 
 #[test]
 fn a_deb_has_its_three_members_and_its_control_file_tells_of_its_data() {
-    let file = deb::write(&release(), &part(Architecture::Aarch64), &pages()).unwrap();
+    let file = deb::write(&release(), &part(Architecture::Aarch64), &help_files()).unwrap();
     let members = members(&file);
     let names: Vec<&str> = members.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["debian-binary", "control.tar.gz", "data.tar.gz"]);
@@ -136,8 +136,10 @@ fn a_wheels_record_holds_for_every_file_and_the_program_may_be_run() {
 
 #[test]
 fn the_same_release_gives_the_same_bytes_and_each_file_has_its_sum() {
-    let all =
-        || package(&release(), &pages(), &[part(Architecture::X86_64), part(Architecture::Aarch64)]).unwrap();
+    let all = || {
+        package(&release(), &help_files(), &[part(Architecture::X86_64), part(Architecture::Aarch64)])
+            .unwrap()
+    };
     let files = all();
     assert_eq!(files, all());
     assert_eq!(files.len(), 12, "{:?}", files.keys());

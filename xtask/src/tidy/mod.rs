@@ -2,7 +2,7 @@
 //!
 //! `source.rs` reads Rust text just well enough (comments and strings blanked, tests known, functions
 //! found); `rules.rs` holds the rules for one file; `cycles.rs` that of a crate's modules, whose graph `modules.rs` reads;
-//! `words.rs` looks at names, `paths.rs` at those in ARCHITECTURE.md, `markers.rs` at every text, `links.rs` at links of pages; `report.rs` prints sizes and graphs. Nothing here changes what it finds.
+//! `retired_words.rs` looks at names, `paths.rs` at those in ARCHITECTURE.md, `markers.rs` at every text, `links.rs` at links of pages; `report.rs` prints sizes and graphs. Nothing here changes what it finds.
 
 mod cycles;
 mod finding;
@@ -11,15 +11,15 @@ mod markers;
 mod modules;
 mod paths;
 mod report;
+mod retired_words;
 mod rules;
 mod source;
 mod tokens;
-mod words;
 
 use std::path::{Path, PathBuf};
 
-use crate::ground::Options;
-use crate::{Outcome, ground};
+use crate::workspace::Options;
+use crate::{Outcome, workspace};
 use finding::Finding;
 use modules::Modules;
 use report::Package;
@@ -30,18 +30,18 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
     let mut options = Options::new(words);
     let (wants_report, graph) = (options.flag("--report"), options.value("--graph")?);
     options.finish()?;
-    let tree = Tree::read(&ground::root())?;
+    let tree = Tree::read(&workspace::root())?;
     if wants_report {
         print!("{}", report::sizes(&tree.packages()));
         return Ok(());
     }
     if let Some(name) = graph {
         let found = tree.crates.iter().find(|(crate_name, _)| *crate_name == name);
-        let (_, modules) = found.ok_or_else(|| ground::WrongUsage(format!("no such crate: {name}")))?;
+        let (_, modules) = found.ok_or_else(|| workspace::WrongUsage(format!("no such crate: {name}")))?;
         print!("{}", report::graph(modules));
         return Ok(());
     }
-    let findings = tree.check(&ground::root());
+    let findings = tree.check(&workspace::root());
     for Finding { path, line, reason } in &findings {
         eprintln!("{path}:{line}: {reason}");
     }
@@ -120,7 +120,7 @@ impl Tree {
             rules::check_other(path, text, &mut findings);
         }
         cycles::check(self.crates.iter().map(|(_, modules)| modules), &mut findings);
-        words::check(&self.sources, &mut findings);
+        retired_words::check(&self.sources, &mut findings);
         paths::check(root, &self.sources, &mut findings);
         markers::check_tree(root, &mut findings);
         findings
@@ -150,9 +150,9 @@ mod tests {
 
     #[test]
     fn the_checkout_keeps_the_designs_rules() {
-        let tree = Tree::read(&ground::root()).unwrap();
+        let tree = Tree::read(&workspace::root()).unwrap();
         assert!(tree.sources.len() > 10 && tree.crates.len() > 5, "the checkout was not found");
-        let findings = tree.check(&ground::root());
+        let findings = tree.check(&workspace::root());
         let list: Vec<String> = findings
             .iter()
             .map(|finding| format!("{}:{}: {}", finding.path, finding.line, finding.reason))

@@ -303,7 +303,7 @@ fn what_is_wrong_with_flags_is_said_of_the_flag() {
         ":8080 {\n\tapp /a/* api/server.mjs\n\tapp /b/* {\n\t\tcommand npx jobs\n\t}\n}\n:8081 {\n\trespond b\n}\n",
     )
     .file("api/server.mjs", "");
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for overrides in [
         flags(&[":80"], &[], &[]),
         flags(&["http://a.example"], &[], &[]),
@@ -318,14 +318,14 @@ fn what_is_wrong_with_flags_is_said_of_the_flag() {
         Overrides { port: Some("5000".to_owned()), ..Overrides::default() },
         Overrides { file: Some("/work/nowhere".into()), ..Overrides::default() },
     ] {
-        told.push(errors(&several, &overrides));
+        reported.push(errors(&several, &overrides));
     }
     let port = Overrides { port: Some("http".to_owned()), ..Overrides::default() };
-    told.push(errors(&packed(), &port));
-    told.push(errors(&Memory::main(":80\nrespond a\n"), &flags(&[], &["4"], &[])));
-    let told = told.join("\n----\n");
-    assert!(!told.contains("much-secret"));
-    insta::assert_snapshot!(told);
+    reported.push(errors(&packed(), &port));
+    reported.push(errors(&Memory::main(":80\nrespond a\n"), &flags(&[], &["4"], &[])));
+    let reported = reported.join("\n----\n");
+    assert!(!reported.contains("much-secret"));
+    insta::assert_snapshot!(reported);
 }
 
 #[test]

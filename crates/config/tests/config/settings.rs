@@ -62,7 +62,7 @@ fn without_auto_https_a_bare_host_is_served_on_the_http_port() {
 }
 
 #[test]
-fn a_caddyfile_without_auto_https_is_told_that_caddy_would_still_use_tls() {
+fn a_caddyfile_without_auto_https_is_warned_that_caddy_would_still_use_tls() {
     let memory = Memory::main(
         "{\n\tauto_https off\n}\nexample.com, a.example:8080, http://b.example {\n\trespond a\n}\n",
     );

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use onehop_testkit::http2::{Frame, Http2, PREFACE, flag, kind, literals, setting};
 use onehop_testkit::upstream::Upstream;
-use onehop_testkit::{Folder, PATIENCE, wait_for};
+use onehop_testkit::{Folder, TIMEOUT, wait_for};
 use rustix::net::{AddressFamily, SocketType, connect, socket, sockopt};
 use rustix::process::Signal;
 
@@ -89,7 +89,7 @@ fn slow_reader(subject: &Subject, requests: u32) -> TcpStream {
     sockopt::set_socket_recv_buffer_size(&socket, 4096).expect("its buffer");
     connect(&socket, &address).expect("connected");
     let mut stream = TcpStream::from(socket);
-    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    stream.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
     let mut bytes = PREFACE.to_vec();
     bytes.extend(Frame::settings(&[(setting::INITIAL_WINDOW_SIZE, 1 << 30)]).bytes());
     bytes.extend(Frame::window_update(0, 1 << 30).bytes());
@@ -173,7 +173,7 @@ fn heads_without_an_end_are_given_up() {
     let unfinished: Vec<(TcpStream, usize)> = (0..20)
         .map(|number| {
             let mut stream = TcpStream::connect(subject.address()).expect("connected");
-            stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+            stream.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
             let settings = Frame::settings(&[]).bytes();
             let head = Frame::new(kind::HEADERS, flag::END_STREAM, 1, [0x82, 0x86]).bytes();
             let all = [PREFACE, &settings, &head].concat();
@@ -186,7 +186,7 @@ fn heads_without_an_end_are_given_up() {
     assert_eq!(subject.connect().get("/small.txt").text(), "small");
     let begun = Instant::now();
     let open = unfinished.into_iter().filter_map(|(mut stream, end)| {
-        let rest = PATIENCE.saturating_sub(begun.elapsed()).max(Duration::from_millis(1));
+        let rest = TIMEOUT.saturating_sub(begun.elapsed()).max(Duration::from_millis(1));
         stream.set_read_timeout(Some(rest)).expect("a timeout");
         let error = stream.read_to_end(&mut Vec::new()).err()?;
         (!onehop_testkit::http2::is_end(&error)).then_some(end)

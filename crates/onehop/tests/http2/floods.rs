@@ -6,7 +6,7 @@ use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use onehop_testkit::PATIENCE;
+use onehop_testkit::TIMEOUT;
 use onehop_testkit::http2::{Frame, GoAway, PREFACE, code, flag, integer, kind, literals};
 use onehop_testkit::upstream::Upstream;
 
@@ -76,7 +76,7 @@ fn flood(subject: &Subject, rounds: u32, round: impl Fn(u32) -> Vec<u8> + Sync) 
 
 fn flood_connection(address: &str, rounds: u32, round: &dyn Fn(u32) -> Vec<u8>) -> Outcome {
     let mut stream = TcpStream::connect(address).expect("connected");
-    stream.set_write_timeout(Some(PATIENCE)).expect("a timeout");
+    stream.set_write_timeout(Some(TIMEOUT)).expect("a timeout");
     let mut reader = stream.try_clone().expect("a descriptor");
     let reading = std::thread::spawn(move || {
         let mut goaways = Vec::new();

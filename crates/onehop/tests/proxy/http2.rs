@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use onehop_testkit::http2::{Frame, Http2, Http2Server, code, head, kind, response, setting};
 use onehop_testkit::upstream::{AUTHORITY_PEM, Connection, Upstream, tls_settings_offering};
-use onehop_testkit::{Folder, PATIENCE, wait_for};
+use onehop_testkit::{Folder, TIMEOUT, wait_for};
 
 use crate::streams::{expect_echo, tunnel};
 use crate::subject::Subject;
@@ -182,7 +182,7 @@ fn a_client_that_cancels_resets_the_upstreams_stream_and_no_other() {
         }
         wait_for("the request", || (upstream.requests() > seen).then_some(()));
         client.send(&Frame::reset(stream, code::CANCEL));
-        assert_eq!(resets.recv_timeout(PATIENCE), Ok(code::CANCEL), "{path}");
+        assert_eq!(resets.recv_timeout(TIMEOUT), Ok(code::CANCEL), "{path}");
         assert_eq!(client.get("/").text(), "served", "after {path}");
         assert_eq!(closed.load(Ordering::SeqCst), 0, "no connection is closed after {path}");
     }

@@ -18,9 +18,9 @@ type Executed = Arc<Mutex<HashMap<String, usize>>>;
 fn closing_after(idle: Duration, executed: &Executed) -> Upstream {
     let executed = Arc::clone(executed);
     Upstream::start(move |connection| {
-        let mut patience = idle + Duration::from_secs(2);
-        while connection.wait_for_request(patience) == Some(true) {
-            patience = idle;
+        let mut timeout = idle + Duration::from_secs(2);
+        while connection.wait_for_request(timeout) == Some(true) {
+            timeout = idle;
             let Some(mut request) = connection.head() else { return };
             if connection.body(&mut request).is_none() {
                 return;
@@ -41,13 +41,13 @@ struct Tally {
     failed_posts: AtomicUsize,
 }
 
-/// One client with pauses about as long as the upstream's patience, so that requests meet closings.
+/// One client with pauses about as long as the upstream's timeout, so that requests meet closings.
 fn visit(subject_address: &str, number: u64, idle: Duration, until: Instant, tally: &Tally) {
     let mut client = Client::connect(subject_address);
     let mut round = 0_u32;
     while Instant::now() < until {
         round += 1;
-        // Pauses from half to one and a half of the upstream's patience, most of them around it.
+        // Pauses from half to one and a half of the upstream's timeout, most of them around it.
         let share = 0.5 + f64::from((round * 7 + u32::try_from(number).unwrap_or(0) * 3) % 21) / 20.0;
         std::thread::sleep(idle.mul_f64(share));
         let token = format!("{number}-{round}");

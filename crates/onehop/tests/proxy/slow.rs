@@ -47,12 +47,12 @@ fn a_thousand_slow_clients_do_not_hold_a_thousand_answers_in_memory() {
         client.send("GET / HTTP/1.1\r\nHost: slow.example\r\n\r\n");
     }
     let wanted = usize::try_from(count).expect("a number") + 1;
-    let patience = Duration::from_secs(60);
-    wait_at_most(patience, "all requests at the upstream", || (upstream.requests() >= wanted).then_some(()));
+    let timeout = Duration::from_secs(60);
+    wait_at_most(timeout, "all requests at the upstream", || (upstream.requests() >= wanted).then_some(()));
     // Memory is settled when it has not grown for a while.
     let mut highest = subject.resident_bytes();
     let mut since = Instant::now();
-    wait_at_most(patience, "memory that grows no more", || {
+    wait_at_most(timeout, "memory that grows no more", || {
         let now = subject.resident_bytes();
         if now > highest {
             (highest, since) = (now, Instant::now());
@@ -72,6 +72,6 @@ fn a_thousand_slow_clients_do_not_hold_a_thousand_answers_in_memory() {
     }
     drop(clients);
     let end = "all connections to be closed";
-    wait_at_most(patience, end, || (upstream.open() <= 65).then_some(()));
+    wait_at_most(timeout, end, || (upstream.open() <= 65).then_some(()));
     subject.expect_no_fault();
 }

@@ -35,7 +35,7 @@ use super::stats;
 use super::status::{ReloadSummary, SiteStatus, Status, StoreStatus};
 use super::trees::Trees;
 use super::upstreams::Upstreams;
-use crate::limits::{ADMIN_PORTS_TRIED_MAX, GRACE_PERIOD_MAX, TUNNEL_FAREWELL_MARGIN, TUNNEL_FAREWELL_MAX};
+use crate::limits::{ADMIN_PORTS_TRIED_MAX, GRACE_PERIOD_MAX, TUNNEL_GRACE_MARGIN, TUNNEL_GRACE_MAX};
 use crate::request::core::Shared;
 use crate::request::retained::RetainedRequest;
 use crate::request::route::{configured_apps, store_specs};
@@ -525,7 +525,7 @@ impl Api for Inner {
     fn stop(&self) {
         let in_flight = self.shared.open_connections() as u64;
         let grace = self.publisher.current().checked.global.grace_period.min(GRACE_PERIOD_MAX);
-        self.shared.begin_stop(TUNNEL_FAREWELL_MAX.min(grace.saturating_sub(TUNNEL_FAREWELL_MARGIN)));
+        self.shared.begin_stop(TUNNEL_GRACE_MAX.min(grace.saturating_sub(TUNNEL_GRACE_MARGIN)));
         // Whoever hears of it finds it so.
         (self.events)(Event::Stopping { in_flight });
         self.supervisor.announce_stop();

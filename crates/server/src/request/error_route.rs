@@ -9,7 +9,7 @@ use onehop_message::error_response;
 use onehop_message::response::{Body, Response};
 
 use super::context::RequestContext;
-use super::handle::error_page::{self, Pages};
+use super::handle::error_page::{self, PageScope};
 use super::route::Site;
 
 /// Whether a site has error routes for this error.
@@ -20,7 +20,7 @@ pub(super) fn has_routes(site: &Site, error: HttpError) -> bool {
 /// Fills the page of an error whose error routes answered nothing. A `handle_errors` without routes asks for pages.
 pub(super) fn fill_page(context: &RequestContext<'_>, site: &Site, status: u16, response: &mut Response) {
     let asks = site.errors.iter().any(|errors| errors.are_for(status) && errors.routes.is_empty());
-    let pages = if asks { Pages::All } else { Pages::OfWaiting };
+    let pages = if asks { PageScope::All } else { PageScope::OfWaiting };
     error_page::fill(context.request.head, pages, response);
 }
 
@@ -28,7 +28,7 @@ pub(super) fn fill_page(context: &RequestContext<'_>, site: &Site, status: u16, 
 pub(super) fn fill_plain(context: &RequestContext<'_>, error: HttpError, response: &mut Response) {
     error_response::fill(error, response);
     if matches!(response.body, Body::Empty) {
-        error_page::fill(context.request.head, Pages::OfWaiting, response);
+        error_page::fill(context.request.head, PageScope::OfWaiting, response);
     }
     context.finish_error(response);
 }

@@ -48,7 +48,7 @@ fn a_head_just_below_its_bound_is_served() {
 }
 
 #[test]
-fn connections_over_the_bound_are_told_503_and_counted() {
+fn connections_over_the_bound_get_503_and_are_counted() {
     let server = serve_application(Wishes { connections_max: Some(3), ..Wishes::default() });
     let mut served: Vec<_> = (0..3).map(|_| server.connect()).collect();
     for client in &mut served {

@@ -63,7 +63,7 @@ fn a_client_that_half_closes_after_its_request_still_gets_the_answer() {
 }
 
 #[test]
-fn a_client_that_half_closes_within_a_head_is_told_so() {
+fn a_client_that_half_closes_within_a_head_gets_a_400() {
     let server = serve_application(Wishes::default());
     let mut client = server.connect();
     client.send("GET / HTTP/1.1\r\nHos");

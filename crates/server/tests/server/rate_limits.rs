@@ -127,8 +127,8 @@ fn a_file_from_disk_counts_once_although_its_way_is_made_twice() {
     for left in (0..3).rev() {
         let answer = client.get("/page.html");
         assert_eq!((answer.status, answer.text()), (200, "from disk".to_owned()));
-        let told = answer.field("RateLimit").unwrap();
-        assert!(told.starts_with(&format!("\"api\";r={left};t=")), "{told}");
+        let reported = answer.field("RateLimit").unwrap();
+        assert!(reported.starts_with(&format!("\"api\";r={left};t=")), "{reported}");
     }
     assert_eq!(client.get("/page.html").status, 429);
     assert_eq!(server.metric("onehop_rate_limit_let_in_total"), 3);
@@ -171,9 +171,11 @@ fn the_answer_of_an_upstream_and_its_failure_tell_what_is_left() {
     let announced = || RateLimit { announce: true, ..limit(10) };
     let server = TestServer::start(application(), &text, with(announced));
     let mut client = from(1, &server);
-    for (path, status, told) in [("/good", 200, "\"api\";r=9;t=3240"), ("/bad", 502, "\"api\";r=8;t=2880")] {
+    for (path, status, reported) in
+        [("/good", 200, "\"api\";r=9;t=3240"), ("/bad", 502, "\"api\";r=8;t=2880")]
+    {
         let answer = client.get(path);
-        assert_eq!((answer.status, answer.field("RateLimit")), (status, Some(told)), "{path}");
+        assert_eq!((answer.status, answer.field("RateLimit")), (status, Some(reported)), "{path}");
         assert_eq!(answer.field("RateLimit-Policy"), Some("\"api\";q=10;w=3600"), "{path}");
     }
 }

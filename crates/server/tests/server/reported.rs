@@ -17,8 +17,8 @@ fn check(server: &TestServer, path: &str, status: u16, origin: &Origin, reason: 
         Event::ResponsesFailed(incident) => Some(incident.clone()),
         _ => None,
     });
-    let Incident { origin: from, status: told, reason: why, requests, .. } = incident;
-    assert_eq!((&from, told, requests), (origin, status, 1), "{reason}");
+    let Incident { origin: from, status: reported, reason: why, requests, .. } = incident;
+    assert_eq!((&from, reported, requests), (origin, status, 1), "{reason}");
     assert!(why.contains(reason), "{why}");
 }
 

@@ -101,7 +101,7 @@ fn a_cookie_finds_the_successor_of_its_worker_after_a_death_and_after_a_roll() {
 }
 
 #[test]
-fn a_cookie_of_a_seat_that_is_gone_is_replaced_and_all_others_stay() {
+fn a_cookie_of_a_worker_that_is_gone_is_replaced_and_all_others_stay() {
     let server = serve(3, "sticky cookie");
     let all = cookies(&server, 3);
     let change = |count: usize| {

@@ -9,10 +9,10 @@ use crate::harness::{TestServer, Wishes, application};
 use crate::workers::serve_wishing;
 
 /// A server whose worker behaves so, and the file in which it says what it heard.
-fn serve(behaviour: &str, patience: Duration) -> (TestServer, std::path::PathBuf) {
+fn serve(behaviour: &str, timeout: Duration) -> (TestServer, std::path::PathBuf) {
     let folder = application();
     let file = folder.path().join("heard");
-    let timeouts = Timeouts { body_progress: patience, linger: SHORT, ..Timeouts::default() };
+    let timeouts = Timeouts { body_progress: timeout, linger: SHORT, ..Timeouts::default() };
     let behaviour = format!("{behaviour} {}", file.display());
     (serve_wishing(folder, 1, &behaviour, "", Wishes { timeouts, ..Wishes::default() }), file)
 }
@@ -80,7 +80,7 @@ fn a_client_that_does_not_close_after_the_workers_end_has_its_time() {
 }
 
 #[test]
-fn a_client_that_has_gone_after_the_workers_end_is_told_as_its_end() {
+fn a_client_that_has_gone_after_the_workers_end_is_reported_as_its_end() {
     let (server, file) = serve("tunnel_bye", LONG);
     let mut client = upgrade(&server);
     assert_eq!(client.bytes(3), b"bye");

@@ -89,7 +89,7 @@ fn a_worker_that_keeps_to_the_protocol_is_answered_for() {
 }
 
 #[test]
-fn garbage_on_a_lane_costs_that_worker() {
+fn garbage_on_a_connection_costs_that_worker() {
     check_broken("garbage", "broke the worker protocol");
 }
 
@@ -144,12 +144,12 @@ fn more_bytes_than_were_granted_cost_the_worker_and_cut_the_answer() {
 }
 
 #[test]
-fn a_worker_that_closes_its_lane_is_replaced() {
+fn a_worker_that_closes_its_connection_is_replaced() {
     check_broken("closes_lane", "its connection was closed");
 }
 
 #[test]
-fn a_worker_that_exits_at_start_is_told_with_its_last_words() {
+fn a_worker_that_exits_at_start_is_reported_with_its_last_words() {
     let server = serve("exits_at_start", "");
     let said = reason(&server);
     assert!(said.contains("exit code 3") && said.contains("Cannot find module 'express'"), "{said}");
@@ -345,7 +345,7 @@ fn the_time_for_an_answer_begins_when_the_request_is_whole() {
 }
 
 #[test]
-fn a_body_that_is_no_body_is_refused_and_the_worker_told() {
+fn a_body_that_is_no_body_is_refused_and_the_worker_informed() {
     let server = serve("echo_body", "");
     let mut client = server.connect();
     client.send("POST /api/x HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabc");

@@ -6,7 +6,7 @@
 //! nothing of them is left when a `Distance` is dropped and the processes in them have ended. It must never
 //! lose, reorder or hurry a packet; where its queue is full it counts what it lost, and whoever measures has to ask.
 
-mod place;
+mod namespace;
 mod relay;
 mod segment;
 mod trips;
@@ -19,7 +19,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-pub use place::Place;
+pub use namespace::Namespace;
 pub use relay::{Lateness, Passed};
 pub use segment::{Segment, Towards};
 pub use trips::{Exchange, exchange, openings};
@@ -42,8 +42,8 @@ pub struct Between {
 pub struct Distance {
     // Ends first: a device that is gone would be an error to it.
     _relay: Relay,
-    near: Place,
-    far: Place,
+    near: Namespace,
+    far: Namespace,
     wire: Arc<Wire>,
     between: Between,
 }
@@ -77,7 +77,7 @@ impl Distance {
                 return Some(format!("`{program}` is not there: install util-linux and iproute2"));
             }
         }
-        let why = Place::new().and_then(|place| place.run(|| ())).err()?;
+        let why = Namespace::new().and_then(|place| place.run(|| ())).err()?;
         Some(format!(
             "network namespaces cannot be made here ({why}): run this as root, or below `unshare -r -n`"
         ))
@@ -88,7 +88,7 @@ impl Distance {
     /// # Errors
     /// Where the system allows no namespaces or TUN devices; [`why_not`](Distance::why_not) says what to do.
     pub fn open(between: &Between) -> io::Result<Distance> {
-        let (near, far) = (Place::new()?, Place::new()?);
+        let (near, far) = (Namespace::new()?, Namespace::new()?);
         let near_end = near.run(|| tunnel::open(between.near, between.far))??;
         let far_end = far.run(|| tunnel::open(between.far, between.near))??;
         let wire = Arc::new(Wire::default());
@@ -108,12 +108,12 @@ impl Distance {
     }
 
     /// Where clients and proxies are.
-    pub fn near(&self) -> &Place {
+    pub fn near(&self) -> &Namespace {
         &self.near
     }
 
     /// Where the server is.
-    pub fn far(&self) -> &Place {
+    pub fn far(&self) -> &Namespace {
         &self.far
     }
 
@@ -195,7 +195,7 @@ mod tests {
             eprintln!("skipped: {why}");
             return;
         }
-        let (here, there) = (Place::new().unwrap(), Place::new().unwrap());
+        let (here, there) = (Namespace::new().unwrap(), Namespace::new().unwrap());
         here.set("net/ipv4/tcp_slow_start_after_idle", "0").unwrap();
         there.set("net/ipv4/tcp_slow_start_after_idle", "1").unwrap();
         assert_eq!(here.setting("net/ipv4/tcp_slow_start_after_idle").unwrap(), "0");

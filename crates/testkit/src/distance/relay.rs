@@ -77,7 +77,7 @@ pub(super) struct Relay {
 }
 
 /// One direction.
-struct Lane {
+struct Pipe {
     towards: Towards,
     held: VecDeque<Held>,
 }
@@ -121,11 +121,11 @@ fn hurry() {
 }
 
 fn carry(near: &OwnedFd, far: &OwnedFd, stop: &OwnedFd, delay: Duration, wire: &Wire) -> io::Result<()> {
-    let mut out = Lane { towards: Towards::Far, held: VecDeque::new() };
-    let mut back = Lane { towards: Towards::Near, held: VecDeque::new() };
+    let mut out = Pipe { towards: Towards::Far, held: VecDeque::new() };
+    let mut back = Pipe { towards: Towards::Near, held: VecDeque::new() };
     let mut buffer = vec![0; PACKET_BYTES_MAX];
     loop {
-        let due = [&out, &back].iter().filter_map(|lane| lane.held.front()).map(|held| held.due).min();
+        let due = [&out, &back].iter().filter_map(|pipe| pipe.held.front()).map(|held| held.due).min();
         let wait = due.map(|due| due.saturating_duration_since(Instant::now()));
         let wait = wait.and_then(|wait| Timespec::try_from(wait).ok());
         let mut polled = [near, far, stop].map(|end| PollFd::from_borrowed_fd(end.as_fd(), PollFlags::IN));
@@ -148,7 +148,7 @@ fn carry(near: &OwnedFd, far: &OwnedFd, stop: &OwnedFd, delay: Duration, wire: &
     }
 }
 
-impl Lane {
+impl Pipe {
     /// Takes in what has come, within bounds.
     fn take(&mut self, from: &OwnedFd, delay: Duration, buffer: &mut [u8], wire: &Wire) -> io::Result<()> {
         for _ in 0..READ_PACKETS_MAX {

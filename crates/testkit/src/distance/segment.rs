@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_are_told_by_the_end_and_not_by_the_direction() {
+    fn ports_are_those_of_the_end_and_not_of_the_direction() {
         let out = Segment::read(&packet(SYN, b""), Towards::Far).unwrap();
         assert_eq!((out.near_port, out.far_port, out.opens, out.content), (40_000, 7_718, true, 0));
         let back = Segment::read(&packet(0x10, b"abc"), Towards::Near).unwrap();

@@ -53,6 +53,6 @@ fn ip(words: &[&str]) -> io::Result<()> {
     if output.status.success() {
         return Ok(());
     }
-    let told = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    Err(io::Error::other(format!("`ip {}`: {told}", words.join(" "))))
+    let reported = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Err(io::Error::other(format!("`ip {}`: {reported}", words.join(" "))))
 }

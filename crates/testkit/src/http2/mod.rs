@@ -16,7 +16,7 @@ pub use frame::{FRAME_BYTES_MAX, Frame, PREFACE, code, flag, kind, setting};
 pub use hpack::{Fields, integer, literals};
 pub use server::{Http2Server, head, response};
 
-use crate::PATIENCE;
+use crate::TIMEOUT;
 use crate::tls::TlsConnection;
 use hpack::Decoder;
 
@@ -156,8 +156,8 @@ impl Http2 {
     pub fn connect_with(address: &str, settings: &[(u16, u32)]) -> Http2 {
         let stream = TcpStream::connect(address)
             .unwrap_or_else(|error| panic!("cannot connect to {address}: {error}"));
-        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
-        stream.set_write_timeout(Some(PATIENCE)).expect("a timeout");
+        stream.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
+        stream.set_write_timeout(Some(TIMEOUT)).expect("a timeout");
         stream.set_nodelay(true).expect("an option");
         Self::start(Box::new(stream), "http", address, settings)
     }
@@ -310,7 +310,7 @@ impl Http2 {
     /// is over before that; whether all was sent.
     ///
     /// # Panics
-    /// Where the windows do not open within [`PATIENCE`](crate::PATIENCE), or the connection is gone.
+    /// Where the windows do not open within [`TIMEOUT`](crate::TIMEOUT), or the connection is gone.
     pub fn upload(&mut self, stream: u32, mut body: &[u8], is_last: bool) -> bool {
         loop {
             let window = (*self.send.of(stream)).min(self.send.connection);
@@ -343,7 +343,7 @@ impl Http2 {
     /// Waits until a stream is over.
     ///
     /// # Panics
-    /// Where that does not come within [`PATIENCE`](crate::PATIENCE) after the last frame, or the connection ends.
+    /// Where that does not come within [`TIMEOUT`](crate::TIMEOUT) after the last frame, or the connection ends.
     pub fn answer(&mut self, stream: u32) -> Response {
         self.wait_on(stream, "the end of a stream", Response::is_over)
     }
@@ -386,7 +386,7 @@ impl Http2 {
     /// Reads to the end of the connection; the GOAWAY frames that came.
     ///
     /// # Panics
-    /// Where it does not end within [`PATIENCE`](crate::PATIENCE) after the last frame.
+    /// Where it does not end within [`TIMEOUT`](crate::TIMEOUT) after the last frame.
     pub fn read_to_end(&mut self) -> Vec<GoAway> {
         loop {
             match self.pump() {

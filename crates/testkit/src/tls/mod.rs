@@ -17,7 +17,7 @@ pub use offer::{ECDSA_ONLY, Offer, OneStore, RSA_ONLY, TLS12, TLS13};
 pub use rustls::AlertDescription;
 pub use rustls::pki_types::CertificateDer;
 
-use crate::PATIENCE;
+use crate::TIMEOUT;
 
 /// A client that keeps its sessions: the second connection to a name may resume the first.
 #[derive(Clone)]
@@ -94,7 +94,7 @@ impl TlsClient {
     /// # Panics
     /// Where the name is neither a DNS name nor an address.
     pub fn begin(&self, stream: TcpStream, name: &str) -> Result<TlsConnection> {
-        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
         stream.set_nodelay(true)?;
         let name = ServerName::try_from(name.to_owned()).expect("a name or an address");
         let session = ClientConnection::new(Arc::clone(&self.config), name).map_err(Error::other)?;
@@ -172,7 +172,7 @@ impl TlsConnection {
     /// Everything that still comes, and how it ended.
     ///
     /// # Panics
-    /// Where it does not end within [`PATIENCE`](crate::PATIENCE).
+    /// Where it does not end within [`TIMEOUT`](crate::TIMEOUT).
     pub fn read_to_its_end(&mut self) -> (Vec<u8>, End) {
         let mut all = Vec::new();
         let mut buffer = [0; 16 * 1024];

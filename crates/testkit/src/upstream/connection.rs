@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::Shared;
 use super::socket::Socket;
-use crate::PATIENCE;
+use crate::TIMEOUT;
 
 /// A connection that a script plays. It is closed when the script returns.
 pub struct Connection {
@@ -147,26 +147,26 @@ impl Connection {
 
     /// Bytes that are there or come within this time, at most 64 KiB at once; `None` where the client has gone. Empty
     /// where none came in time.
-    pub fn bytes_within(&mut self, patience: Duration) -> Option<Vec<u8>> {
+    pub fn bytes_within(&mut self, timeout: Duration) -> Option<Vec<u8>> {
         if self.input.is_empty() {
-            self.fill(Some(patience))?;
+            self.fill(Some(timeout))?;
         }
         Some(std::mem::take(&mut self.input))
     }
 
     /// Whether a request begins within this time: `None` where the client closes the connection instead.
-    pub fn wait_for_request(&mut self, patience: Duration) -> Option<bool> {
+    pub fn wait_for_request(&mut self, timeout: Duration) -> Option<bool> {
         if self.input.is_empty() {
-            self.fill(Some(patience))?;
+            self.fill(Some(timeout))?;
         }
         Some(!self.input.is_empty())
     }
 
     /// Waits until the client closes its side; what it sends until then is thrown away. `false` where it does not
-    /// within [`PATIENCE`].
+    /// within [`TIMEOUT`].
     pub fn wait_for_end(&mut self) -> bool {
         let begun = Instant::now();
-        while begun.elapsed() < PATIENCE {
+        while begun.elapsed() < TIMEOUT {
             self.input.clear();
             if self.fill(Some(Duration::from_millis(100))).is_none() {
                 return true;
@@ -248,11 +248,11 @@ impl Connection {
     }
 
     /// Reads once. Within a time: `Some` also where nothing came.
-    fn fill(&mut self, patience: Option<Duration>) -> Option<()> {
+    fn fill(&mut self, timeout: Option<Duration>) -> Option<()> {
         if self.has_ended {
             return None;
         }
-        self.socket.wait_at_most(patience.map(|patience| patience.max(Duration::from_millis(1))));
+        self.socket.wait_at_most(timeout.map(|timeout| timeout.max(Duration::from_millis(1))));
         let mut buffer = [0; 16 * 1024];
         loop {
             match self.socket.read(&mut buffer) {
@@ -261,7 +261,7 @@ impl Connection {
                     return Some(());
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(error) if patience.is_some() && is_late(&error) => return Some(()),
+                Err(error) if timeout.is_some() && is_late(&error) => return Some(()),
                 Ok(_) | Err(_) => {
                     self.has_ended = true;
                     return None;

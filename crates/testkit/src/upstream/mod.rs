@@ -32,7 +32,7 @@ const KEPT_MAX: usize = 20_000;
 /// A server that plays a script on each connection. It ends, with all its connections, when this is dropped.
 pub struct Upstream {
     shared: Arc<Shared>,
-    place: Place,
+    place: Listening,
     acceptor: Option<JoinHandle<()>>,
 }
 
@@ -42,7 +42,7 @@ pub type TlsSettings = Arc<rustls::ServerConfig>;
 type Script = dyn Fn(&mut Connection) + Send + Sync;
 
 #[derive(Clone)]
-enum Place {
+enum Listening {
     Tcp(SocketAddr),
     Unix(PathBuf),
 }
@@ -100,7 +100,7 @@ impl Upstream {
     pub fn start_unix(path: &Path, script: impl Fn(&mut Connection) + Send + Sync + 'static) -> Upstream {
         let listener = UnixListener::bind(path)
             .unwrap_or_else(|error| panic!("cannot listen at {}: {error}", path.display()));
-        Self::accept(Listener::Unix(listener), Place::Unix(path.to_owned()), script)
+        Self::accept(Listener::Unix(listener), Listening::Unix(path.to_owned()), script)
     }
 
     /// Answers each whole request with what this gives for it, and keeps connections until their clients close them.
@@ -133,8 +133,8 @@ impl Upstream {
     /// `127.0.0.1:43121`, or the path of a Unix socket.
     pub fn address(&self) -> String {
         match &self.place {
-            Place::Tcp(address) => address.to_string(),
-            Place::Unix(path) => path.display().to_string(),
+            Listening::Tcp(address) => address.to_string(),
+            Listening::Unix(path) => path.display().to_string(),
         }
     }
 
@@ -144,8 +144,8 @@ impl Upstream {
     /// Where it listens on a Unix socket.
     pub fn port(&self) -> u16 {
         match &self.place {
-            Place::Tcp(address) => address.port(),
-            Place::Unix(path) => panic!("{} has no port", path.display()),
+            Listening::Tcp(address) => address.port(),
+            Listening::Unix(path) => panic!("{} has no port", path.display()),
         }
     }
 
@@ -207,13 +207,13 @@ impl Upstream {
             Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => None,
             Err(error) => panic!("cannot listen at {address}: {error}"),
         });
-        let place = Place::Tcp(listener.local_addr().expect("an address"));
+        let place = Listening::Tcp(listener.local_addr().expect("an address"));
         Self::accept(Listener::Tcp(listener, tls), place, script)
     }
 
     fn accept(
         listener: Listener,
-        place: Place,
+        place: Listening,
         script: impl Fn(&mut Connection) + Send + Sync + 'static,
     ) -> Upstream {
         let shared = Arc::new(Shared {
@@ -237,8 +237,8 @@ impl Upstream {
         self.shared.is_ending.store(true, Ordering::SeqCst);
         // The acceptor waits in accept(2): a connection wakes it.
         match &self.place {
-            Place::Tcp(address) => drop(std::net::TcpStream::connect(address)),
-            Place::Unix(path) => drop(std::os::unix::net::UnixStream::connect(path)),
+            Listening::Tcp(address) => drop(std::net::TcpStream::connect(address)),
+            Listening::Unix(path) => drop(std::os::unix::net::UnixStream::connect(path)),
         }
         if let Some(acceptor) = self.acceptor.take() {
             let _ = acceptor.join();
@@ -246,7 +246,7 @@ impl Upstream {
         for handle in self.shared.open().values() {
             handle.reset();
         }
-        if let Place::Unix(path) = &self.place {
+        if let Listening::Unix(path) = &self.place {
             let _ = std::fs::remove_file(path);
         }
     }

@@ -39,11 +39,11 @@ impl Socket {
     }
 
     /// How long a read waits.
-    pub(super) fn wait_at_most(&self, patience: Option<Duration>) {
+    pub(super) fn wait_at_most(&self, timeout: Option<Duration>) {
         let _ = match self {
-            Socket::Tcp(stream) => stream.set_read_timeout(patience),
-            Socket::Tls(stream) => stream.sock.set_read_timeout(patience),
-            Socket::Unix(stream) => stream.set_read_timeout(patience),
+            Socket::Tcp(stream) => stream.set_read_timeout(timeout),
+            Socket::Tls(stream) => stream.sock.set_read_timeout(timeout),
+            Socket::Unix(stream) => stream.set_read_timeout(timeout),
         };
     }
 

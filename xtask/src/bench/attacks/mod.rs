@@ -20,8 +20,8 @@ use onehop_load::plan::{Arrivals, Expect, Pace, Phase, Plan, Protocol, Reuse, Sp
 use onehop_statistics::median;
 use serde_json::{Value, json};
 
-use crate::ground::Options;
-use crate::{Outcome, ground, install};
+use crate::workspace::Options;
+use crate::{Outcome, install, workspace};
 
 use super::interrupt::{self, Interruptible};
 use super::report::write_result;
@@ -77,7 +77,7 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
     let chosen = options.names("--only", &names, &names)?;
     options.finish()?;
     install::raise_descriptor_limit();
-    let folder = ground::target_folder("bench/attacks")?;
+    let folder = workspace::target_folder("bench/attacks")?;
     make_site(&folder)?;
     let time = Duration::from_secs(seconds);
     let attacks: Vec<&Attack> =
@@ -102,8 +102,8 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
         }));
     }
     let value = json!({
-        "what": "attacks", "date": ground::date(), "machine": ground::machine(),
-        "version": ground::output_of(ground::program(), &["--version"]),
+        "what": "attacks", "date": workspace::date(), "machine": workspace::machine(),
+        "version": workspace::output_of(workspace::program(), &["--version"]),
         "seconds": seconds, "rate_of_others": RATE * 2.0, "rows": rows, "problems": problems,
     });
     println!("written to {}", write_result("attacks", smoke, &value)?.display());
@@ -139,7 +139,7 @@ fn start(folder: &Path) -> Outcome<Server> {
          \thandle {{\n\t\troot site\n\t\tfile_server\n\t}}\n}}\nhttp://127.0.0.1:{upstream} {{\n\trespond proxied\n}}\n"
     );
     std::fs::write(&configuration, text)?;
-    let program = ground::program().display().to_string();
+    let program = workspace::program().display().to_string();
     let words = [&program, "run", "--control", "off", "--config", &configuration.display().to_string()];
     let mut server = servers::start(&words.map(str::to_owned), &[], port, Cores::All)?;
     servers::wait_until_ready(&mut server, PAGE, Expect::Success)?;

@@ -12,7 +12,7 @@ use onehop_testkit::distance::{Between, Distance, exchange};
 use onehop_testkit::tls::{Offer, TLS12, TLS13, TlsClient, certificates_in};
 use serde_json::{Value, json};
 
-use crate::{Outcome, ground};
+use crate::{Outcome, workspace};
 
 use super::super::interrupt;
 use super::figures::Verdict;
@@ -55,9 +55,9 @@ pub(super) fn rows(shared: &Shared, plan: &Plan) -> Outcome<Vec<Row>> {
 }
 
 fn start(shared: &Shared, distance: &Distance) -> Outcome<Server> {
-    let work = ground::target_folder("bench/distance/clients")?;
-    let file = ground::root().join("benchmarks/proxy/distance/clients.Onehopfile");
-    let words = [&ground::program().display().to_string(), "run", "--config", &file.display().to_string()];
+    let work = workspace::target_folder("bench/distance/clients")?;
+    let file = workspace::root().join("benchmarks/proxy/distance/clients.Onehopfile");
+    let words = [&workspace::program().display().to_string(), "run", "--config", &file.display().to_string()];
     let own = |name: &str| shared.folder.join(name).display().to_string();
     let environment = [
         ("BENCH_CERTIFICATE".to_owned(), own("search.pem")),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use onehop_testkit::distance::{Exchange, Lateness};
 use serde_json::{Value, json};
 
-use super::plan::{Arm, Case, Plan};
+use super::plan::{Case, Plan, Target};
 use super::searches::{Row, Search};
 
 /// Where more than one packet of so many was late, the rows are doubtful: the last one of a burst waits for those
@@ -24,10 +24,10 @@ pub(super) enum When {
     AfterIdle,
 }
 
-/// A row of one arm in one case, or why there is none.
+/// A row of one target in one case, or why there is none.
 pub(super) struct Measured {
     pub(super) case: Case,
-    pub(super) arm: Arm,
+    pub(super) target: Target,
     pub(super) when: When,
     pub(super) row: Result<Row, String>,
     pub(super) lateness: Lateness,
@@ -97,7 +97,7 @@ impl Measured {
         let times = self.milliseconds();
         json!({
             "case": self.case.name,
-            "arm": self.arm.name(),
+            "target": self.target.name(),
             "when": self.when.name(),
             "answer_bytes": self.case.bytes,
             "tls": self.case.tls,
@@ -133,7 +133,7 @@ pub(super) fn table(rows: &[Measured]) -> String {
     let head =
         ["avg ms", "min ms", "max ms", "first ms", "trips", "handshakes", "opened", "used", "good", "errors"];
     let _ = writeln!(text, "{}", first.case.name);
-    let _ = write!(text, "  {:<18} {:<10}", "arm", "when");
+    let _ = write!(text, "  {:<18} {:<10}", "target", "when");
     for word in head {
         let _ = write!(text, " {word:>10}");
     }
@@ -146,7 +146,7 @@ pub(super) fn table(rows: &[Measured]) -> String {
             (Some(least), _) => format!("{least:.0}"),
             _ => "-".to_owned(),
         };
-        let _ = write!(text, "  {:<18} {:<10}", measured.arm.name(), measured.when.name());
+        let _ = write!(text, "  {:<18} {:<10}", measured.target.name(), measured.when.name());
         for figure in [average(&times), least(&times), most(&times), times.first().copied()] {
             let _ = write!(text, " {:>10}", figure.map_or("-".to_owned(), |figure| format!("{figure:.1}")));
         }
@@ -166,7 +166,7 @@ pub(super) fn table(rows: &[Measured]) -> String {
     }
     for measured in rows.iter().filter(|measured| measured.is_doubtful()) {
         let Lateness { packets, late, most, lost } = measured.lateness;
-        let name = measured.arm.name();
+        let name = measured.target.name();
         let _ = writeln!(
             text,
             "  DOUBTFUL ({name}): of {packets} packets {late} were over 1 ms late, {most:?} at most; {lost} lost"
@@ -182,16 +182,16 @@ pub(super) struct Verdict {
     pub(super) is_met: bool,
 }
 
-/// The bounds of the product's arms.
+/// The bounds of the product's targets.
 pub(super) fn verdicts(rows: &[Measured], plan: &Plan) -> Vec<Verdict> {
     rows.iter()
-        .filter(|measured| measured.arm.is_bound())
+        .filter(|measured| measured.target.is_bound())
         .flat_map(|measured| judged(measured, plan))
         .collect()
 }
 
 fn judged(measured: &Measured, plan: &Plan) -> Vec<Verdict> {
-    let place = format!("{}, {}, {}", measured.case.name, measured.arm.name(), measured.when.name());
+    let place = format!("{}, {}, {}", measured.case.name, measured.target.name(), measured.when.name());
     let errors = measured.errors();
     if let Some(error) = errors.first() {
         let error = error.lines().next().unwrap_or_default();
@@ -263,7 +263,7 @@ mod tests {
         };
         let row = Ok(Row { searches: searches.iter().map(search).collect(), opened: 0 });
         let lateness = Lateness { packets: 100, ..Lateness::default() };
-        Measured { case: CASES[0], arm: Arm::Onehop, when, row, lateness, log: String::new() }
+        Measured { case: CASES[0], target: Target::Onehop, when, row, lateness, log: String::new() }
     }
 
     #[test]

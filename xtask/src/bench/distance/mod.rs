@@ -1,8 +1,8 @@
 //! `cargo xtask bench distance`: searches at a server that is 91 ms away in each direction, by way of a proxy that is not.
 //!
-//! `plan.rs` says who is asked what, `world.rs` starts one arm between two network namespaces, `searches.rs` asks and
+//! `plan.rs` says who is asked what, `world.rs` starts one target between two network namespaces, `searches.rs` asks and
 //! counts round trips in the packets that passed, `figures.rs` prints, keeps and judges. `clients.rs` is a case of its own:
-//! clients that are far away from onehop. All arms of a case run at the same
+//! clients that are far away from onehop. All targets of a case run at the same
 //! time: they wait, they do not work. Every world is kept until its idle time is over and it is asked once more.
 
 mod clients;
@@ -18,14 +18,14 @@ use std::time::{Duration, Instant};
 use onehop_testkit::distance::Distance;
 use serde_json::json;
 
-use crate::ground::Options;
 use crate::steps::Skip;
-use crate::{Outcome, ground, install};
+use crate::workspace::Options;
+use crate::{Outcome, install, workspace};
 
 use super::interrupt;
 use super::report::{without_places, write_result};
 use figures::{Measured, When};
-use plan::{ARMS, Arm, CASES, Case, Plan};
+use plan::{CASES, Case, Plan, TARGETS, Target};
 use world::{Shared, World};
 
 /// Between two looks at a signal while nothing happens.
@@ -37,7 +37,7 @@ const USUAL_CONGESTION: &str = "cubic";
 /// What the options ask for.
 struct Wanted {
     smoke: bool,
-    arms: Vec<Arm>,
+    targets: Vec<Target>,
     cases: Vec<Case>,
     /// Whether clients far away are measured, too.
     clients: bool,
@@ -53,7 +53,7 @@ struct Idle {
 /// Runs what the options ask for.
 pub(crate) fn run(words: &[&str]) -> Outcome {
     let Some(wanted) = wanted(words)? else { return Ok(()) };
-    let shared = prepare(&wanted.arms)?;
+    let shared = prepare(&wanted.targets)?;
     if let Some(why) = Distance::why_not() {
         return Err(Skip(why).into());
     }
@@ -101,10 +101,10 @@ fn tell(tables: &mut String, rows: &[Measured]) {
 
 fn wanted(words: &[&str]) -> Outcome<Option<Wanted>> {
     let mut options = Options::new(words);
-    let arms: Vec<&str> = ARMS.iter().map(|arm| arm.name()).collect();
+    let targets: Vec<&str> = TARGETS.iter().map(|target| target.name()).collect();
     let cases: Vec<&str> = CASES.iter().map(|case| case.name).chain([plan::CLIENTS]).collect();
     if options.flag("--list") {
-        println!("arms:  {}\ncases: {}", arms.join(" "), cases.join(" "));
+        println!("targets:  {}\ncases: {}", targets.join(" "), cases.join(" "));
         options.finish()?;
         return Ok(None);
     }
@@ -117,33 +117,37 @@ fn wanted(words: &[&str]) -> Outcome<Option<Wanted>> {
         congestion: options.value("--congestion")?.unwrap_or_else(|| USUAL_CONGESTION.to_owned()),
         slow_start_after_idle: !options.flag("--keep-window"),
     };
-    let smoke_arms = [Arm::Direct, Arm::Onehop, Arm::OnehopFour].map(Arm::name);
-    let arm_names = options.names("--arms", &arms, if smoke { &smoke_arms } else { &arms })?;
+    let smoke_targets = [Target::Direct, Target::Onehop, Target::OnehopFour].map(Target::name);
+    let target_names = options.names("--targets", &targets, if smoke { &smoke_targets } else { &targets })?;
     let case_names = options.names("--cases", &cases, if smoke { plan::SMOKE_CASES } else { &cases })?;
     options.finish()?;
     Ok(Some(Wanted {
         smoke,
-        arms: ARMS.iter().copied().filter(|arm| arm_names.iter().any(|name| name == arm.name())).collect(),
+        targets: TARGETS
+            .iter()
+            .copied()
+            .filter(|target| target_names.iter().any(|name| name == target.name()))
+            .collect(),
         clients: case_names.iter().any(|name| name == plan::CLIENTS),
         cases: CASES.iter().copied().filter(|case| case_names.iter().any(|name| name == case.name)).collect(),
         plan,
     }))
 }
 
-/// Installs what the arms need. The search server is nginx for all of them.
-fn prepare(arms: &[Arm]) -> Outcome<Shared> {
+/// Installs what the targets need. The search server is nginx for all of them.
+fn prepare(targets: &[Target]) -> Outcome<Shared> {
     install::debian(&["nginx-light", "openssl", "curl", "iproute2"])?;
-    let caddy = if arms.contains(&Arm::Caddy) { Some(install::caddy()?) } else { None };
-    if arms.iter().any(|arm| arm.is_bound()) && !ground::program().exists() {
-        return Err(format!("{} is not there", ground::program().display()).into());
+    let caddy = if targets.contains(&Target::Caddy) { Some(install::caddy()?) } else { None };
+    if targets.iter().any(|target| target.is_bound()) && !workspace::program().exists() {
+        return Err(format!("{} is not there", workspace::program().display()).into());
     }
     install::raise_descriptor_limit();
     Shared::prepare(PathBuf::from("/usr/sbin/nginx"), caddy)
 }
 
-/// Starts all arms of a case and asks each its first row; gives the worlds of those that could be started.
+/// Starts all targets of a case and asks each its first row; gives the worlds of those that could be started.
 fn first_rows(wanted: &Wanted, shared: &Shared, case: Case, rows: &mut Vec<Measured>) -> Vec<World> {
-    let one = |arm: Arm| match World::open(shared, &wanted.plan, case, arm) {
+    let one = |target: Target| match World::open(shared, &wanted.plan, case, target) {
         Ok(mut world) => {
             let row = searches::row(&mut world, shared, wanted.plan.searches);
             (measured(&world, When::First, row), Some(world))
@@ -151,11 +155,11 @@ fn first_rows(wanted: &Wanted, shared: &Shared, case: Case, rows: &mut Vec<Measu
         Err(error) => {
             let row = Err(error.to_string());
             let (lateness, log) = Default::default();
-            (Measured { case, arm, when: When::First, row, lateness, log }, None)
+            (Measured { case, target, when: When::First, row, lateness, log }, None)
         }
     };
     let mut worlds = Vec::new();
-    for (row, world) in in_parallel(wanted.arms.clone(), one) {
+    for (row, world) in in_parallel(wanted.targets.clone(), one) {
         rows.push(row);
         worlds.extend(world);
     }
@@ -166,7 +170,7 @@ fn measured(world: &World, when: When, row: Outcome<searches::Row>) -> Measured 
     let row = row.map_err(|error| error.to_string());
     Measured {
         case: world.case,
-        arm: world.arm,
+        target: world.target,
         when,
         row,
         lateness: world.lateness(),
@@ -219,16 +223,16 @@ fn keep(
     }
     let value = json!({
         "what": name,
-        "date": ground::date(),
-        "machine": ground::machine(),
+        "date": workspace::date(),
+        "machine": workspace::machine(),
         "versions": {
-            "onehop": ground::output_of(ground::program(), &["--version"]),
-            "nginx": ground::output_of(&shared.nginx, &["-v"]),
-            "caddy": shared.caddy.as_ref().and_then(|caddy| ground::output_of(caddy, &["version"])),
-            "curl": ground::output_of("curl", &["--version"])
+            "onehop": workspace::output_of(workspace::program(), &["--version"]),
+            "nginx": workspace::output_of(&shared.nginx, &["-v"]),
+            "caddy": shared.caddy.as_ref().and_then(|caddy| workspace::output_of(caddy, &["version"])),
+            "curl": workspace::output_of("curl", &["--version"])
                 .and_then(|text| text.lines().next().map(str::to_owned)),
         },
-        "method": "two network namespaces; a relay between two TUN devices holds every packet, handshakes included; each arm in a world of its own, the arms of a case at the same time; round trips are the longest chain of packets on the connection that carried the request",
+        "method": "two network namespaces; a relay between two TUN devices holds every packet, handshakes included; each target in a world of its own, the targets of a case at the same time; round trips are the longest chain of packets on the connection that carried the request",
         "one_way_ms": plan.one_way.as_secs_f64() * 1e3,
         "searches": plan.searches,
         "idle_seconds": plan.idle.as_secs(),

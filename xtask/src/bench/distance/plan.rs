@@ -1,4 +1,4 @@
-//! What `bench distance` asks whom: arms, cases, and the figures that are the issue of it.
+//! What `bench distance` asks whom: targets, cases, and the figures that are the issue of it.
 //!
 //! Data only; it starts nothing.
 
@@ -12,7 +12,7 @@ const BEYOND_ROUND_TRIP: Duration = Duration::from_millis(5);
 
 /// How the client's machine reaches the search server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Arm {
+pub(super) enum Target {
     /// By itself: a fresh connection over the whole distance for each search.
     Direct,
     /// Caddy with the file.
@@ -25,8 +25,9 @@ pub(super) enum Arm {
     NginxKept,
 }
 
-/// All arms, in the order in which they are printed.
-pub(super) const ARMS: &[Arm] = &[Arm::Direct, Arm::Caddy, Arm::Onehop, Arm::OnehopFour, Arm::NginxKept];
+/// All targets, in the order in which they are printed.
+pub(super) const TARGETS: &[Target] =
+    &[Target::Direct, Target::Caddy, Target::Onehop, Target::OnehopFour, Target::NginxKept];
 
 /// What is asked and how the search server behaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,32 +90,32 @@ impl Plan {
     }
 }
 
-impl Arm {
+impl Target {
     /// Its name in tables and files.
     pub(super) fn name(self) -> &'static str {
         match self {
-            Arm::Direct => "direct",
-            Arm::Caddy => "caddy",
-            Arm::Onehop => "onehop",
-            Arm::OnehopFour => "onehop-min4",
-            Arm::NginxKept => "nginx-kept-client",
+            Target::Direct => "direct",
+            Target::Caddy => "caddy",
+            Target::Onehop => "onehop",
+            Target::OnehopFour => "onehop-min4",
+            Target::NginxKept => "nginx-kept-client",
         }
     }
 
     /// Whether the bounds are about it.
     pub(super) fn is_bound(self) -> bool {
-        matches!(self, Arm::Onehop | Arm::OnehopFour)
+        matches!(self, Target::Onehop | Target::OnehopFour)
     }
 
     /// Its file below benchmarks/proxy/distance, where it has one.
     pub(super) fn settings(self, tls: bool) -> Option<&'static str> {
         match (self, tls) {
-            (Arm::Direct, _) => None,
-            (Arm::Caddy | Arm::Onehop, false) => Some("Caddyfile"),
-            (Arm::Caddy | Arm::Onehop, true) => Some("tls.Caddyfile"),
-            (Arm::OnehopFour, false) => Some("min4.Onehopfile"),
-            (Arm::OnehopFour, true) => Some("tls-min4.Onehopfile"),
-            (Arm::NginxKept, _) => Some("near-nginx.conf"),
+            (Target::Direct, _) => None,
+            (Target::Caddy | Target::Onehop, false) => Some("Caddyfile"),
+            (Target::Caddy | Target::Onehop, true) => Some("tls.Caddyfile"),
+            (Target::OnehopFour, false) => Some("min4.Onehopfile"),
+            (Target::OnehopFour, true) => Some("tls-min4.Onehopfile"),
+            (Target::NginxKept, _) => Some("near-nginx.conf"),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Searches, one after the other, and what the packets say about each.
 //!
-//! A search is a request of a client that has no connection yet, unless the arm says that it keeps one. Its time runs
+//! A search is a request of a client that has no connection yet, unless the target says that it keeps one. Its time runs
 //! from the moment before the connection is opened to the last byte of the answer. It must never be repeated: an
 //! error is a figure.
 
@@ -12,8 +12,8 @@ use onehop_testkit::distance::{Exchange, exchange, openings};
 use crate::Outcome;
 
 use super::super::interrupt;
-use super::super::probe::{self, Answer};
-use super::plan::Arm;
+use super::super::probe::{self, Response};
+use super::plan::Target;
 use super::world::{Shared, World};
 
 /// The field in which the search server tells from which port it was asked.
@@ -80,7 +80,7 @@ fn search(world: &mut World, shared: &Shared) -> Outcome<Seen> {
         let answer = probe::ask_on(stream, "GET", &path, &[], None)?;
         return Ok(seen_in(&answer, begun.elapsed()));
     }
-    if world.arm == Arm::Direct && world.case.tls {
+    if world.target == Target::Direct && world.case.tls {
         return curl(world, shared, &path);
     }
     let address = world.address();
@@ -91,7 +91,7 @@ fn search(world: &mut World, shared: &Shared) -> Outcome<Seen> {
     })
 }
 
-fn seen_in(answer: &Answer, took: Duration) -> Seen {
+fn seen_in(answer: &Response, took: Duration) -> Seen {
     let asked_from = answer.field(ASKED_FROM).and_then(|port| port.parse().ok());
     Seen { took, status: answer.status, bytes: answer.body.len(), asked_from }
 }

@@ -1,4 +1,4 @@
-//! One arm in a world of its own: two ends, the search server at the far one, and what stands at the near one.
+//! One target in a world of its own: two ends, the search server at the far one, and what stands at the near one.
 //!
 //! Owns both servers; they end before their network does. Every world has the same addresses, because none sees another.
 
@@ -8,14 +8,14 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use onehop_load::measure::Server;
-use onehop_testkit::distance::{Between, Distance, Lateness, Passed, Place};
+use onehop_testkit::distance::{Between, Distance, Lateness, Namespace, Passed};
 
 use crate::steps::quiet;
-use crate::{Outcome, ground};
+use crate::{Outcome, workspace};
 
 use super::super::interrupt;
 use super::super::servers::{self, Cores};
-use super::plan::{Arm, Case, Plan};
+use super::plan::{Case, Plan, Target};
 
 /// The port of the file, on both sides.
 const PORT: u16 = 7718;
@@ -37,9 +37,9 @@ pub(super) struct Shared {
     pub(super) folder: PathBuf,
 }
 
-/// An arm that runs in its world.
+/// A target that runs in its world.
 pub(super) struct World {
-    pub(super) arm: Arm,
+    pub(super) target: Target,
     pub(super) case: Case,
     /// The client's connection, where it keeps one.
     pub(super) kept: Option<TcpStream>,
@@ -51,9 +51,9 @@ pub(super) struct World {
 impl Shared {
     /// Writes answers and makes an authority with a certificate of the search server's address.
     pub(super) fn prepare(nginx: PathBuf, caddy: Option<PathBuf>) -> Outcome<Shared> {
-        let folder = ground::target_folder("bench/distance")?;
+        let folder = workspace::target_folder("bench/distance")?;
         let shared = Shared { caddy, nginx, folder };
-        let answers = ground::target_folder("bench/distance/answers")?;
+        let answers = workspace::target_folder("bench/distance/answers")?;
         for case in super::plan::CASES {
             let text: String = "0123456789abcdef".chars().cycle().take(case.bytes).collect();
             std::fs::write(answers.join(case.path().trim_start_matches('/')), text)?;
@@ -102,21 +102,21 @@ impl Shared {
 
 impl World {
     /// Makes the ends, starts the servers and waits until they listen and nothing is under way any more.
-    pub(super) fn open(shared: &Shared, plan: &Plan, case: Case, arm: Arm) -> Outcome<World> {
+    pub(super) fn open(shared: &Shared, plan: &Plan, case: Case, target: Target) -> Outcome<World> {
         let between = Between { one_way: plan.one_way, ..Between::default() };
         let distance = Distance::open(&between)?;
         distance.use_congestion_control(&plan.congestion)?;
         let slow_start = if plan.slow_start_after_idle { "1" } else { "0" };
         distance.far().set("net/ipv4/tcp_slow_start_after_idle", slow_start)?;
-        let work = format!("bench/distance/{}-{}", case.name, arm.name());
+        let work = format!("bench/distance/{}-{}", case.name, target.name());
         // What an earlier run left may belong to another user.
-        let _ = std::fs::remove_dir_all(ground::target().join(&work));
-        let work = ground::target_folder(&work)?;
+        let _ = std::fs::remove_dir_all(workspace::target().join(&work));
+        let work = workspace::target_folder(&work)?;
         let search = start_search(shared, plan, case, &work, distance.far())?;
-        let proxy = start_proxy(shared, case, arm, &work, distance.near())?;
-        let mut world = World { arm, case, kept: None, proxy, search, distance };
+        let proxy = start_proxy(shared, case, target, &work, distance.near())?;
+        let mut world = World { target, case, kept: None, proxy, search, distance };
         world.wait_for_quiet()?;
-        if arm == Arm::NginxKept {
+        if target == Target::NginxKept {
             world.kept = Some(world.near(|| super::super::probe::connect(near()))?);
         }
         Ok(world)
@@ -124,7 +124,7 @@ impl World {
 
     /// Where the client asks.
     pub(super) fn address(&self) -> SocketAddr {
-        if self.arm == Arm::Direct { far() } else { near() }
+        if self.target == Target::Direct { far() } else { near() }
     }
 
     /// Runs something where the client is.
@@ -163,7 +163,13 @@ impl World {
     }
 }
 
-fn start_search(shared: &Shared, plan: &Plan, case: Case, work: &Path, place: &Place) -> Outcome<Server> {
+fn start_search(
+    shared: &Shared,
+    plan: &Plan,
+    case: Case,
+    work: &Path,
+    namespace: &Namespace,
+) -> Outcome<Server> {
     let idle = if case.closes { plan.close_after } else { KEPT };
     let own = |name: &str| shared.folder.join(name).display().to_string();
     let names = [
@@ -174,25 +180,31 @@ fn start_search(shared: &Shared, plan: &Plan, case: Case, work: &Path, place: &P
         ("@ANSWERS@", own("answers")),
     ];
     let file = shared.filled("far-nginx.conf", work, &names)?;
-    start(&nginx_line(shared, work, &file), &[], place, far())
+    start(&nginx_line(shared, work, &file), &[], namespace, far())
 }
 
-fn start_proxy(shared: &Shared, case: Case, arm: Arm, work: &Path, place: &Place) -> Outcome<Option<Server>> {
-    let Some(file) = arm.settings(case.tls) else { return Ok(None) };
+fn start_proxy(
+    shared: &Shared,
+    case: Case,
+    target: Target,
+    work: &Path,
+    namespace: &Namespace,
+) -> Outcome<Option<Server>> {
+    let Some(file) = target.settings(case.tls) else { return Ok(None) };
     let program = |path: &Path| path.display().to_string();
-    let words = match arm {
-        Arm::Direct => return Ok(None),
-        Arm::Caddy => {
+    let words = match target {
+        Target::Direct => return Ok(None),
+        Target::Caddy => {
             let caddy = shared.caddy.as_deref().ok_or("Caddy is not there")?;
             let file = program(&settings(file));
             let words = [&program(caddy), "run", "--adapter", "caddyfile", "--config", &file];
             words.map(str::to_owned).to_vec()
         }
-        Arm::Onehop | Arm::OnehopFour => {
-            let words = [&program(&ground::program()), "run", "--config", &program(&settings(file))];
+        Target::Onehop | Target::OnehopFour => {
+            let words = [&program(&workspace::program()), "run", "--config", &program(&settings(file))];
             words.map(str::to_owned).to_vec()
         }
-        Arm::NginxKept => {
+        Target::NginxKept => {
             let scheme = if case.tls { "https" } else { "http" };
             let names = [("@SCHEME@", scheme.to_owned()), ("@AUTHORITY@", program(&shared.authority()))];
             nginx_line(shared, work, &shared.filled(file, work, &names)?)
@@ -206,7 +218,7 @@ fn start_proxy(shared: &Shared, case: Case, arm: Arm, work: &Path, place: &Place
         ("XDG_CONFIG_HOME".to_owned(), own.clone()),
         ("XDG_DATA_HOME".to_owned(), own),
     ];
-    start(&words, &environment, place, near()).map(Some)
+    start(&words, &environment, namespace, near()).map(Some)
 }
 
 fn nginx_line(shared: &Shared, work: &Path, file: &Path) -> Vec<String> {
@@ -216,22 +228,22 @@ fn nginx_line(shared: &Shared, work: &Path, file: &Path) -> Vec<String> {
     words
 }
 
-/// Starts a server in a place and waits until it listens there. It is not asked anything: the first search must be
+/// Starts a server in a namespace and waits until it listens there. It is not asked anything: the first search must be
 /// the first request.
 pub(super) fn start(
     words: &[String],
     environment: &[(String, String)],
-    place: &Place,
+    namespace: &Namespace,
     address: SocketAddr,
 ) -> Outcome<Server> {
-    let server = inside(place, || servers::start(words, environment, PORT, Cores::All))?;
+    let server = inside(namespace, || servers::start(words, environment, PORT, Cores::All))?;
     let begun = Instant::now();
-    while inside(place, || Ok(TcpStream::connect(address)?)).is_err() {
+    while inside(namespace, || Ok(TcpStream::connect(address)?)).is_err() {
         interrupt::check()?;
         if let Some(how) = server.ended() {
-            let told = server.log_tail();
+            let log = server.log_tail();
             return Err(
-                format!("{} ended before it listened ({how}): {}", server.program(), told.trim()).into()
+                format!("{} ended before it listened ({how}): {}", server.program(), log.trim()).into()
             );
         }
         if begun.elapsed() > LISTEN_DEADLINE {
@@ -242,13 +254,13 @@ pub(super) fn start(
     Ok(server)
 }
 
-/// Runs something in a place. Errors change threads as text.
-pub(super) fn inside<T: Send>(place: &Place, work: impl FnOnce() -> Outcome<T> + Send) -> Outcome<T> {
-    Ok(place.run(|| work().map_err(|error| error.to_string()))??)
+/// Runs something in a namespace. Errors change threads as text.
+pub(super) fn inside<T: Send>(namespace: &Namespace, work: impl FnOnce() -> Outcome<T> + Send) -> Outcome<T> {
+    Ok(namespace.run(|| work().map_err(|error| error.to_string()))??)
 }
 
 fn settings(file: &str) -> PathBuf {
-    ground::root().join("benchmarks/proxy/distance").join(file)
+    workspace::root().join("benchmarks/proxy/distance").join(file)
 }
 
 fn near() -> SocketAddr {

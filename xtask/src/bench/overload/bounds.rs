@@ -5,9 +5,9 @@
 
 use std::time::Duration;
 
-use super::arms;
 use super::figures::{Figures, Results};
 use super::steps::{Application, IMPOSSIBLE, STEPS, Step, UNLOADED};
+use super::targets;
 
 /// The limiters that have to keep the bounds: the one that nobody has asked for, and the one that somebody has.
 const JUDGED: [&str; 2] = ["onehop", "onehop-fixed"];
@@ -38,13 +38,13 @@ pub(super) struct Verdict {
     pub(super) is_met: Option<bool>,
 }
 
-/// Judges every bound for these applications and arms. `steps` are the loads that were asked for.
+/// Judges every bound for these applications and targets. `steps` are the loads that were asked for.
 pub(super) fn verdicts(results: &Results, applications: &[Application], steps: &[Step]) -> Vec<Verdict> {
     let mut verdicts = Vec::new();
     for &application in applications {
-        for arm in JUDGED {
-            let judge = Judge { results, application, arm, steps };
-            if !results.has(application, arm) {
+        for target in JUDGED {
+            let judge = Judge { results, application, target, steps };
+            if !results.has(application, target) {
                 verdicts.push(judge.verdict("all bounds", None, "not measured".to_owned()));
                 continue;
             }
@@ -71,17 +71,17 @@ impl Verdict {
     }
 }
 
-/// One arm with one application.
+/// One target with one application.
 struct Judge<'a> {
     results: &'a Results,
     application: Application,
-    arm: &'static str,
+    target: &'static str,
     steps: &'a [Step],
 }
 
 impl Judge<'_> {
     fn verdict(&self, what: &str, is_met: Option<bool>, figure: String) -> Verdict {
-        let text = format!("{}, {}: {what}: {figure}", self.application.name(), self.arm);
+        let text = format!("{}, {}: {what}: {figure}", self.application.name(), self.target);
         Verdict { text, is_met }
     }
 
@@ -90,7 +90,7 @@ impl Judge<'_> {
     }
 
     /// A verdict about a load that was asked for: met where there is a figure that is `good`.
-    fn told(&self, step: &str, what: &str, figure: Option<(bool, String)>) -> Verdict {
+    fn verdict_at(&self, step: &str, what: &str, figure: Option<(bool, String)>) -> Verdict {
         match figure {
             _ if !self.has(step) => self.verdict(what, None, "not measured".to_owned()),
             None => self.verdict(what, Some(false), "no figure".to_owned()),
@@ -99,27 +99,27 @@ impl Judge<'_> {
     }
 
     fn goodput(&self) -> Verdict {
-        let of = |arm: &str, step: &str| {
-            self.results.middle(self.application, arm, step, |figures| Some(figures.goodput))
+        let of = |target: &str, step: &str| {
+            self.results.middle(self.application, target, step, |figures| Some(figures.goodput))
         };
-        let ours = arms::ALL.iter().filter(|arm| arms::is_onehop(arm));
-        let all = ours.flat_map(|arm| STEPS.iter().filter_map(move |step| of(arm, step.name)));
+        let ours = targets::ALL.iter().filter(|target| targets::is_onehop(target));
+        let all = ours.flat_map(|target| STEPS.iter().filter_map(move |step| of(target, step.name)));
         let peak = all.fold(0.0, f64::max);
-        let figure = of(self.arm, IMPOSSIBLE).filter(|_| peak > 0.0).map(|goodput| {
+        let figure = of(self.target, IMPOSSIBLE).filter(|_| peak > 0.0).map(|goodput| {
             let share = goodput / peak;
             (share >= GOODPUT_SHARE_MIN, format!("{share:.3} ({goodput:.0} of {peak:.0} a second)"))
         });
         let what = format!("goodput at {IMPOSSIBLE} by the peak at least {GOODPUT_SHARE_MIN:.2}");
-        self.told(IMPOSSIBLE, &what, figure)
+        self.verdict_at(IMPOSSIBLE, &what, figure)
     }
 
     fn accepted(&self) -> Verdict {
         let of = |step: &str, figure: fn(&Figures) -> Option<f64>| {
-            self.results.middle(self.application, self.arm, step, figure)
+            self.results.middle(self.application, self.target, step, figure)
         };
         let unloaded = of(UNLOADED, |figures| figures.p99_ms);
         let service = of(UNLOADED, |figures| figures.p50_ms).unwrap_or_default();
-        let wait = arms::wait_of(self.arm).map(|wait| wait.as_secs_f64() * 1e3 + service);
+        let wait = targets::wait_of(self.target).map(|wait| wait.as_secs_f64() * 1e3 + service);
         let figure = of(IMPOSSIBLE, |figures| figures.p99_ms).zip(unloaded).map(|(loaded, unloaded)| {
             let factor = loaded / unloaded;
             let is_near = factor <= P99_FACTOR_MAX;
@@ -135,20 +135,20 @@ impl Judge<'_> {
         let what = format!(
             "p99 of the accepted at {IMPOSSIBLE} by the unloaded at most {P99_FACTOR_MAX:.0}, or wait and one service"
         );
-        self.told(IMPOSSIBLE, &what, figure)
+        self.verdict_at(IMPOSSIBLE, &what, figure)
     }
 
     fn refusals(&self) -> Verdict {
         let median =
-            self.results.middle(self.application, self.arm, IMPOSSIBLE, |figures| figures.refusal_p50_ms);
+            self.results.middle(self.application, self.target, IMPOSSIBLE, |figures| figures.refusal_p50_ms);
         let figure = median.map(|median| (median < REFUSAL_MS_MAX, format!("{median:.2} ms")));
         let what = format!("median refusal at {IMPOSSIBLE} below {REFUSAL_MS_MAX:.0} ms");
-        self.told(IMPOSSIBLE, &what, figure)
+        self.verdict_at(IMPOSSIBLE, &what, figure)
     }
 
     fn file(&self) -> Verdict {
-        let alone = self.results.middle_idle(self.application, self.arm);
-        let beside = self.results.middle(self.application, self.arm, IMPOSSIBLE, |figures| {
+        let alone = self.results.middle_idle(self.application, self.target);
+        let beside = self.results.middle(self.application, self.target, IMPOSSIBLE, |figures| {
             figures.file_p99_ms.filter(|_| figures.file_missed == 0)
         });
         let figure = beside.zip(alone).map(|(beside, alone)| {
@@ -156,12 +156,12 @@ impl Judge<'_> {
             (factor <= FILE_FACTOR_MAX, format!("{factor:.2} ({beside:.2} of {alone:.2} ms)"))
         });
         let what = format!("p99 of the static file at {IMPOSSIBLE} by the idle at most {FILE_FACTOR_MAX:.1}");
-        self.told(IMPOSSIBLE, &what, figure)
+        self.verdict_at(IMPOSSIBLE, &what, figure)
     }
 
     fn high(&self, step: &Step) -> Verdict {
         let served =
-            self.results.middle(self.application, self.arm, step.name, |figures| figures.high_served);
+            self.results.middle(self.application, self.target, step.name, |figures| figures.high_served);
         let figure = served.map(|share| (share >= HIGH_SHARE_MIN, format!("{:.1} %", share * 100.0)));
         let what = format!(
             "high priority at {} (its own load {:.2} C) served at least {:.0} %",
@@ -169,22 +169,22 @@ impl Judge<'_> {
             step.high_factor(),
             HIGH_SHARE_MIN * 100.0
         );
-        self.told(step.name, &what, figure)
+        self.verdict_at(step.name, &what, figure)
     }
 
     fn unloaded(&self) -> Verdict {
         let failed = self
             .results
-            .middle(self.application, self.arm, UNLOADED, |figures| Some(figures.refused + figures.lost));
+            .middle(self.application, self.target, UNLOADED, |figures| Some(figures.refused + figures.lost));
         let figure = failed.map(|share| (share <= 0.0, format!("{:.3} %", share * 100.0)));
-        self.told(UNLOADED, &format!("nobody is refused at {UNLOADED}"), figure)
+        self.verdict_at(UNLOADED, &format!("nobody is refused at {UNLOADED}"), figure)
     }
 
     /// The slowest of all rounds.
     fn recovery(&self) -> Verdict {
         let what = format!("all is normal after {IMPOSSIBLE} within {} s", RECOVERY_MAX.as_secs());
         let all: Vec<Option<Duration>> =
-            self.results.recoveries_of(self.application, self.arm).map(|one| one.took).collect();
+            self.results.recoveries_of(self.application, self.target).map(|one| one.took).collect();
         if all.is_empty() {
             return self.verdict(&what, None, "not measured".to_owned());
         }
@@ -200,11 +200,11 @@ mod tests {
     use super::super::figures::{Idle, Of, Recovery, Row};
     use super::*;
 
-    fn of(arm: &'static str) -> Of {
-        Of { application: Application::Cpu, arm, round: 0 }
+    fn of(target: &'static str) -> Of {
+        Of { application: Application::Cpu, target, round: 0 }
     }
 
-    fn row(arm: &'static str, step: usize, goodput: f64, p99_ms: f64, high_served: f64) -> Row {
+    fn row(target: &'static str, step: usize, goodput: f64, p99_ms: f64, high_served: f64) -> Row {
         let step = STEPS[step];
         let figures = Figures {
             goodput,
@@ -216,7 +216,7 @@ mod tests {
             file_p99_ms: Some(0.5),
             ..Figures::default()
         };
-        Row { of: of(arm), step, figures }
+        Row { of: of(target), step, figures }
     }
 
     fn results(took: Option<Duration>) -> Results {

@@ -19,7 +19,7 @@ const REFUSALS: [u16; 2] = [503, 429];
 /// Goodput by the capacity: more is an error of one of them.
 const GOODPUT_MAX: f64 = 1.1;
 
-/// One arm under one load in one round.
+/// One target under one load in one round.
 #[derive(Debug, Clone)]
 pub(super) struct Row {
     pub(super) of: Of,
@@ -31,7 +31,7 @@ pub(super) struct Row {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Of {
     pub(super) application: Application,
-    pub(super) arm: &'static str,
+    pub(super) target: &'static str,
     pub(super) round: u64,
 }
 
@@ -124,22 +124,23 @@ impl Figures {
 }
 
 impl Results {
-    /// The median over the rounds of a figure of one arm under one load.
+    /// The median over the rounds of a figure of one target under one load.
     pub(super) fn middle(
         &self,
         application: Application,
-        arm: &str,
+        target: &str,
         step: &str,
         figure: fn(&Figures) -> Option<f64>,
     ) -> Option<f64> {
-        let fits =
-            |row: &&Row| row.of.application == application && row.of.arm == arm && row.step.name == step;
+        let fits = |row: &&Row| {
+            row.of.application == application && row.of.target == target && row.step.name == step
+        };
         middle_of(self.rows.iter().filter(fits).filter_map(|row| figure(&row.figures)))
     }
 
     /// The same of the file where nothing else was asked.
-    pub(super) fn middle_idle(&self, application: Application, arm: &str) -> Option<f64> {
-        let fits = |idle: &&Idle| idle.of.application == application && idle.of.arm == arm;
+    pub(super) fn middle_idle(&self, application: Application, target: &str) -> Option<f64> {
+        let fits = |idle: &&Idle| idle.of.application == application && idle.of.target == target;
         middle_of(self.idles.iter().filter(fits).map(|idle| idle.file_p99_ms))
     }
 
@@ -158,18 +159,18 @@ impl Results {
             .map(|capacity| (capacity, most))
     }
 
-    /// The recoveries of one arm.
+    /// The recoveries of one target.
     pub(super) fn recoveries_of(
         &self,
         application: Application,
-        arm: &str,
+        target: &str,
     ) -> impl Iterator<Item = &Recovery> {
-        self.recoveries.iter().filter(move |one| one.of.application == application && one.of.arm == arm)
+        self.recoveries.iter().filter(move |one| one.of.application == application && one.of.target == target)
     }
 
-    /// Whether this arm was measured at all.
-    pub(super) fn has(&self, application: Application, arm: &str) -> bool {
-        self.rows.iter().any(|row| row.of.application == application && row.of.arm == arm)
+    /// Whether this target was measured at all.
+    pub(super) fn has(&self, application: Application, target: &str) -> bool {
+        self.rows.iter().any(|row| row.of.application == application && row.of.target == target)
     }
 
     /// For the record.
@@ -194,7 +195,7 @@ impl Row {
         let statuses = figures.statuses.iter().map(|(status, count)| (status.to_string(), *count));
         json!({
             "application": self.of.application.name(),
-            "arm": self.of.arm,
+            "target": self.of.target,
             "round": self.of.round,
             "step": self.step.name,
             "offered_per_second": rounded(figures.offered),
@@ -222,7 +223,7 @@ impl Idle {
     fn json(&self) -> Value {
         json!({
             "application": self.of.application.name(),
-            "arm": self.of.arm,
+            "target": self.of.target,
             "round": self.of.round,
             "p99_ms": rounded(self.file_p99_ms),
         })
@@ -234,7 +235,7 @@ impl Recovery {
         let series = |(at, p99, bad): &(f64, Option<f64>, u64)| json!([rounded(*at), p99.map(rounded), bad]);
         json!({
             "application": self.of.application.name(),
-            "arm": self.of.arm,
+            "target": self.of.target,
             "round": self.of.round,
             "normal_after_s": self.took.map(|took| rounded(took.as_secs_f64())),
             "normal_p99_ms_max": rounded(self.slow_ms),

@@ -1,36 +1,36 @@
 //! `cargo xtask bench overload`: what people get when more is asked than can be answered.
 //!
-//! Owns the order of the run: what each application can answer at all (C), then for each application and arm the file alone,
-//! each load on a fresh server, and the way back from the impossible one. `steps.rs` says what is asked, `arms.rs` starts who is
-//! measured, `offer.rs` is the load; `place.rs` on which cores, `figures.rs` what was seen, `recovery.rs` when it was over, `bounds.rs` judges, `pictures.rs`
-//! and `plot.rs` draw. Never lets two arms meet different loads: C is measured once, on the application alone.
+//! Owns the order of the run: what each application can answer at all (C), then for each application and target the file alone,
+//! each load on a fresh server, and the way back from the impossible one. `steps.rs` says what is asked, `targets.rs` starts who is
+//! measured, `offer.rs` is the load; `cores.rs` on which cores, `figures.rs` what was seen, `recovery.rs` when it was over, `bounds.rs` judges, `pictures.rs`
+//! and `plot.rs` draw. Never lets two targets meet different loads: C is measured once, on the application alone.
 
-mod arms;
 mod bounds;
+mod cores;
 mod figures;
 mod offer;
 mod pictures;
-mod place;
 mod plot;
 mod recovery;
 mod steps;
 mod table;
+mod targets;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::json;
 
-use crate::ground::Options;
-use crate::{Outcome, ground, install};
+use crate::workspace::Options;
+use crate::{Outcome, install, workspace};
 
 use super::report::write_result;
 use super::servers;
-use arms::{Arm, Running, Surroundings};
+use cores::Home;
 use figures::{Figures, Idle, Of, Recovery, Results, Row};
 use offer::{Offer, Offered};
-use place::Home;
 use steps::{APPLICATIONS, Application, SMOKE_STEPS, STEPS, Step, Times};
+use targets::{Environment, Running, Target};
 
 /// After an overload p99 is normal where it is no more than so many times the unloaded one: what the bound allows at any
 /// load.
@@ -39,7 +39,7 @@ const NORMAL_FACTOR: f64 = 3.0;
 struct Plan {
     times: Times,
     steps: Vec<Step>,
-    around: Surroundings,
+    around: Environment,
     has_recovery: bool,
 }
 
@@ -49,22 +49,23 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
     let known_steps = STEPS.map(|step| step.name);
     let known_applications = APPLICATIONS.map(Application::name);
     if options.flag("--list") {
-        let (arms, cases) = (arms::ALL.join(" "), known_applications.join(" "));
-        println!("arms:  {arms}\napps:  {cases}\nloads: {}", known_steps.join(" "));
+        let (targets, cases) = (targets::ALL.join(" "), known_applications.join(" "));
+        println!("targets:  {targets}\napps:  {cases}\nloads: {}", known_steps.join(" "));
         return options.finish();
     }
     let smoke = options.flag("--smoke");
     let rounds = options.number("--rounds", 1)?.max(1);
     let seconds = options.number("--seconds", 3)?.max(1);
-    let names = options.names("--arms", arms::ALL, if smoke { arms::SMOKE } else { arms::ALL })?;
+    let names =
+        options.names("--targets", targets::ALL, if smoke { targets::SMOKE } else { targets::ALL })?;
     let cases = options.names("--apps", &known_applications, &known_applications)?;
     let steps = options.names("--loads", &known_steps, if smoke { SMOKE_STEPS } else { &known_steps })?;
     let has_recovery = !options.flag("--no-recovery");
-    let beside = options.names("--application-beside", place::BESIDE, &place::BESIDE[..1])?;
+    let beside = options.names("--application-beside", cores::BESIDE, &cores::BESIDE[..1])?;
     let node = options.value("--node")?.unwrap_or_else(|| "node".to_owned());
     options.finish()?;
 
-    let arms = names.iter().map(|name| Arm::prepare(name)).collect::<Outcome<Vec<Arm>>>()?;
+    let targets = names.iter().map(|name| Target::prepare(name)).collect::<Outcome<Vec<Target>>>()?;
     install::raise_descriptor_limit();
     servers::move_to_load_core();
     let home = Home::choose(&beside.concat());
@@ -73,7 +74,7 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
     let plan = Plan {
         times: if smoke { Times::of_smoke() } else { Times::of_run(measured) },
         steps: STEPS.iter().copied().filter(|step| steps.iter().any(|name| name == step.name)).collect(),
-        around: Surroundings::prepare(&node, home)?,
+        around: Environment::prepare(&node, home)?,
         has_recovery,
     };
     let applications: Vec<Application> =
@@ -85,16 +86,17 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
         results.capacities.push((application, capacity));
         println!("\n{}: {}; C = {capacity:.0} a second", application.name(), application.in_words());
         for round in 0..rounds {
-            for arm in rotated(&arms, round) {
-                let of = Of { application, arm: arm.name, round };
-                let line = plan.measure(of, arm, capacity, &mut results);
-                let line = line.map_err(|error| format!("{}, {}: {error}", application.name(), arm.name))?;
-                lines.insert(arm.name.to_owned(), line);
+            for target in rotated(&targets, round) {
+                let of = Of { application, target: target.name, round };
+                let line = plan.measure(of, target, capacity, &mut results);
+                let line =
+                    line.map_err(|error| format!("{}, {}: {error}", application.name(), target.name))?;
+                lines.insert(target.name.to_owned(), line);
             }
         }
         print!("{}", table::of(&results, application, &plan.steps));
     }
-    keep(&results, &applications, &plan, &arms, lines, smoke)
+    keep(&results, &applications, &plan, &targets, lines, smoke)
 }
 
 impl Plan {
@@ -104,9 +106,9 @@ impl Plan {
         offer::capacity(application, running.address, self.times.capacity)
     }
 
-    /// All loads of one arm in one round; gives how it was started.
-    fn measure(&self, of: Of, arm: &Arm, capacity: f64, results: &mut Results) -> Outcome<String> {
-        let start = || arm.start(&self.around, of.application, capacity);
+    /// All loads of one target in one round; gives how it was started.
+    fn measure(&self, of: Of, target: &Target, capacity: f64, results: &mut Results) -> Outcome<String> {
+        let start = || target.start(&self.around, of.application, capacity);
         let mut line = None;
         for step in &self.steps {
             let running = start()?;
@@ -116,7 +118,7 @@ impl Plan {
             let offered = self.loaded(of.application, step, capacity, &running)?;
             let figures = Figures::of(step.factor * capacity, &offered);
             if let Some(odd) = figures.statuses.keys().find(|status| ![200, 503].contains(*status)) {
-                println!("  {} at {} answered {odd}: {}", arm.name, step.name, last_line(&running));
+                println!("  {} at {} answered {odd}: {}", target.name, step.name, last_line(&running));
             }
             println!("{}", table::row(of, step, &figures));
             results.rows.push(Row { of, step: *step, figures });
@@ -128,8 +130,8 @@ impl Plan {
         }
         Ok(format!(
             "{}; {}",
-            ground::without_folders(&line.unwrap_or_default()),
-            arm.limit(capacity).trim_start_matches("# ")
+            workspace::without_folders(&line.unwrap_or_default()),
+            target.limit(capacity).trim_start_matches("# ")
         ))
     }
 
@@ -172,9 +174,9 @@ impl Plan {
             time: overload + after,
         };
         let run = offer.put_on(running.address)?.run;
-        let unloaded = results.middle(of.application, of.arm, steps::UNLOADED, |figures| figures.p99_ms);
-        // An arm that was not measured unloaded is judged by what the person who waits bears.
-        let slow_ms = unloaded.map_or(offer::PATIENCE.as_secs_f64() * 1e3, |p99| p99 * NORMAL_FACTOR);
+        let unloaded = results.middle(of.application, of.target, steps::UNLOADED, |figures| figures.p99_ms);
+        // A target that was not measured unloaded is judged by what the person who waits bears.
+        let slow_ms = unloaded.map_or(offer::TIMEOUT.as_secs_f64() * 1e3, |p99| p99 * NORMAL_FACTOR);
         let slow = Duration::from_secs_f64(slow_ms / 1e3);
         let series = run.slices.iter().map(|slice| {
             let p99 = (slice.good > 0).then_some(slice.p99.as_secs_f64() * 1e3);
@@ -191,7 +193,7 @@ fn keep(
     results: &Results,
     applications: &[Application],
     plan: &Plan,
-    arms: &[Arm],
+    targets: &[Target],
     lines: BTreeMap<String, String>,
     smoke: bool,
 ) -> Outcome {
@@ -201,13 +203,13 @@ fn keep(
         println!("{:<6} {}", verdict.word(), verdict.text);
     }
     let mut versions: BTreeMap<String, String> =
-        arms.iter().map(|arm| (arm.name.to_owned(), arm.version.clone())).collect();
+        targets.iter().map(|target| (target.name.to_owned(), target.version.clone())).collect();
     versions.insert("application".to_owned(), plan.around.versions()?);
     let bounds = verdicts.iter().map(|verdict| json!({ "text": verdict.text, "is_met": verdict.is_met }));
     let mut value = json!({
         "what": "overload",
-        "date": ground::date(),
-        "machine": ground::machine(),
+        "date": workspace::date(),
+        "machine": workspace::machine(),
         "versions": versions,
         "method": "open loop, constant arrivals, latency from the intended start, clients leave after 2 s; C measured by a closed loop on the application alone; each load on a fresh server, after a second at half a C and three of this load; 5 % of requests for a route of high priority; 400 requests a second for a static file beside it",
         "cores": plan.around.home.in_words(),
@@ -232,8 +234,8 @@ fn last_line(running: &Running) -> String {
     running.last_words().lines().last().unwrap_or("its servers said nothing").to_owned()
 }
 
-/// The arms in this round's order.
-fn rotated(arms: &[Arm], round: u64) -> impl Iterator<Item = &Arm> {
-    let start = usize::try_from(round).unwrap_or(0) % arms.len().max(1);
-    arms.iter().cycle().skip(start).take(arms.len())
+/// The targets in this round's order.
+fn rotated(targets: &[Target], round: u64) -> impl Iterator<Item = &Target> {
+    let start = usize::try_from(round).unwrap_or(0) % targets.len().max(1);
+    targets.iter().cycle().skip(start).take(targets.len())
 }

@@ -21,7 +21,7 @@ use super::steps::{Application, WEIGHTS};
 pub(super) const FILE_PATH: &str = "/static/page.html";
 
 /// An answer that takes longer is of no use to the person who waits; the client goes away.
-pub(super) const PATIENCE: Duration = Duration::from_secs(2);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Most connections at a time: what arrives within the patience at 10 C, with some room.
 const CONNECTIONS: usize = 6000;
@@ -128,7 +128,7 @@ fn plan(asks: Vec<Request>, pace: Pace, time: Duration) -> Plan {
         threads: 1,
         cores: Cores::Apart.of_load(),
         reuse: Reuse::Kept,
-        timeouts: Timeouts { connect: PATIENCE, response: PATIENCE },
+        timeouts: Timeouts { connect: TIMEOUT, response: TIMEOUT },
         seed: 1,
     }
 }

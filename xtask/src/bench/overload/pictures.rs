@@ -1,14 +1,14 @@
 //! The pictures of `bench overload`: goodput and p99 against the offered load, and the time after an overload.
 //!
-//! PURE: results in, charts out. Each arm has the same line in every picture; figures are medians over the rounds, but the
+//! PURE: results in, charts out. Each target has the same line in every picture; figures are medians over the rounds, but the
 //! recovery, which is the first round's.
 
-use super::arms;
 use super::figures::{Figures, Results};
-use super::plot::{Axis, Chart, Place, Rule, Scale, Series};
+use super::plot::{Axis, Chart, Position, Rule, Scale, Series};
 use super::steps::{Application, STEPS, Step, UNLOADED};
+use super::targets;
 
-/// The arm whose line is thicker.
+/// The target whose line is thicker.
 const OURS: &str = "onehop";
 
 /// A picture with the name of its file.
@@ -43,7 +43,7 @@ fn goodput(results: &Results, application: Application) -> Chart {
         up: Axis::even("good answers per second", highest),
         series,
         rules: capacity
-            .map(|rate| Rule { at: Place::Up(rate), label: format!("C = {rate:.0}/s") })
+            .map(|rate| Rule { at: Position::Up(rate), label: format!("C = {rate:.0}/s") })
             .into_iter()
             .collect(),
     }
@@ -62,7 +62,7 @@ fn accepted(results: &Results, application: Application) -> Chart {
         up: milliseconds("p99 of good answers", &series),
         series,
         rules: unloaded
-            .map(|p99| Rule { at: Place::Up(3.0 * p99), label: "3 times the unloaded".to_owned() })
+            .map(|p99| Rule { at: Position::Up(3.0 * p99), label: "3 times the unloaded".to_owned() })
             .into_iter()
             .collect(),
     }
@@ -78,19 +78,19 @@ fn file(results: &Results, application: Application) -> Chart {
         up: milliseconds("p99 of the file", &series),
         series,
         rules: alone
-            .map(|p99| Rule { at: Place::Up(1.5 * p99), label: "1.5 times idle".to_owned() })
+            .map(|p99| Rule { at: Position::Up(1.5 * p99), label: "1.5 times idle".to_owned() })
             .into_iter()
             .collect(),
     }
 }
 
 fn recovery(results: &Results, application: Application) -> Chart {
-    let of_arm = |(style, arm): (usize, &&'static str)| {
-        let seen = results.recoveries_of(application, arm).find(|one| one.of.round == 0)?;
+    let of_target = |(style, target): (usize, &&'static str)| {
+        let seen = results.recoveries_of(application, target).find(|one| one.of.round == 0)?;
         let points = seen.series.iter().map(|(at, p99, _)| (*at, *p99)).collect();
-        Some(Series { name: (*arm).to_owned(), style, is_ours: *arm == OURS, points })
+        Some(Series { name: (*target).to_owned(), style, is_ours: *target == OURS, points })
     };
-    let series: Vec<Series> = arms::ALL.iter().enumerate().filter_map(of_arm).collect();
+    let series: Vec<Series> = targets::ALL.iter().enumerate().filter_map(of_target).collect();
     let times = || series.iter().flat_map(|series| series.points.iter().map(|(at, _)| *at));
     let (low, high) = (times().fold(0.0, f64::min), times().fold(1.0, f64::max));
     let ticks =
@@ -107,27 +107,27 @@ fn recovery(results: &Results, application: Application) -> Chart {
         },
         up: milliseconds("p99 of good answers", &series),
         rules: vec![
-            Rule { at: Place::Across(0.0), label: "0.5 C".to_owned() },
-            Rule { at: Place::Across(2.0), label: "2 s".to_owned() },
+            Rule { at: Position::Across(0.0), label: "0.5 C".to_owned() },
+            Rule { at: Position::Across(2.0), label: "2 s".to_owned() },
         ],
         series,
     }
 }
 
 fn curves(results: &Results, application: Application, figure: fn(&Figures) -> Option<f64>) -> Vec<Series> {
-    let of_arm = |(style, arm): (usize, &&'static str)| {
-        let point = |step: &Step| (step.factor, results.middle(application, arm, step.name, figure));
+    let of_target = |(style, target): (usize, &&'static str)| {
+        let point = |step: &Step| (step.factor, results.middle(application, target, step.name, figure));
         let points = STEPS.iter().map(point);
         // A load that was not asked for is no gap in what was.
         let points: Vec<(f64, Option<f64>)> = points
             .filter(|(factor, _)| {
-                results.rows.iter().any(|row| row.of.arm == *arm && row.step.factor == *factor)
+                results.rows.iter().any(|row| row.of.target == *target && row.step.factor == *factor)
             })
             .collect();
         let has_any = points.iter().any(|(_, value)| value.is_some());
-        has_any.then(|| Series { name: (*arm).to_owned(), style, is_ours: *arm == OURS, points })
+        has_any.then(|| Series { name: (*target).to_owned(), style, is_ours: *target == OURS, points })
     };
-    arms::ALL.iter().enumerate().filter_map(of_arm).collect()
+    targets::ALL.iter().enumerate().filter_map(of_target).collect()
 }
 
 fn offered() -> Axis {
@@ -157,9 +157,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_arm_keeps_its_line_whoever_else_was_measured() {
-        let row = |arm: &'static str, step: usize, goodput: f64| Row {
-            of: Of { application: Application::Pool, arm, round: 0 },
+    fn a_target_keeps_its_line_whoever_else_was_measured() {
+        let row = |target: &'static str, step: usize, goodput: f64| Row {
+            of: Of { application: Application::Pool, target, round: 0 },
             step: STEPS[step],
             figures: Figures { goodput, ..Figures::default() },
         };
@@ -171,7 +171,7 @@ mod tests {
         let names: Vec<&str> = pictures.iter().map(|picture| picture.name.as_str()).collect();
         assert_eq!(names, ["overload-pool-goodput"], "no latency, no recovery was seen");
         let series = &pictures[0].chart.series[0];
-        let place = arms::ALL.iter().position(|arm| *arm == "onehop-off");
+        let place = targets::ALL.iter().position(|target| *target == "onehop-off");
         assert_eq!(Some(series.style), place);
         assert_eq!(
             series.points,

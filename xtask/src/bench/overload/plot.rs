@@ -48,13 +48,13 @@ pub(super) struct Series {
 /// A straight line over the whole picture.
 #[derive(Debug, Clone)]
 pub(super) struct Rule {
-    pub(super) at: Place,
+    pub(super) at: Position,
     pub(super) label: String,
 }
 
 /// Where a rule lies.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Place {
+pub(super) enum Position {
     /// At this value of the upward axis.
     Up(f64),
     /// At this value of the axis across.
@@ -216,19 +216,19 @@ fn rules(text: &mut String, chart: &Chart) {
     let is_inside = |axis: &Axis, value: f64| (axis.low..=axis.high).contains(&value);
     for rule in &chart.rules {
         let is_seen = match rule.at {
-            Place::Up(value) => is_inside(&chart.up, value),
-            Place::Across(value) => is_inside(&chart.across, value),
+            Position::Up(value) => is_inside(&chart.up, value),
+            Position::Across(value) => is_inside(&chart.across, value),
         };
         if !is_seen {
             continue;
         }
         let label = escaped(&rule.label);
         let (path, x, y, anchor) = match rule.at {
-            Place::Up(value) => {
+            Position::Up(value) => {
                 let y = y_of(chart, value);
                 (format!("M{LEFT} {y:.1}H{RIGHT}"), RIGHT - 4.0, y - 5.0, "end")
             }
-            Place::Across(value) => {
+            Position::Across(value) => {
                 let x = x_of(chart, value);
                 (format!("M{x:.1} {TOP}V{BOTTOM}"), x + 5.0, TOP + 13.0, "start")
             }
@@ -351,7 +351,7 @@ mod tests {
                 is_ours: true,
                 points: vec![(0.5, Some(0.0)), (1.0, None), (5.0, Some(250.0)), (10.0, Some(1e9))],
             }],
-            rules: vec![Rule { at: Place::Up(243.0), label: "C".to_owned() }],
+            rules: vec![Rule { at: Position::Up(243.0), label: "C".to_owned() }],
         }
     }
 

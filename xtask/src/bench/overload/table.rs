@@ -4,9 +4,9 @@
 
 use std::fmt::Write as _;
 
-use super::arms;
 use super::figures::{Figures, Of, Recovery, Results};
 use super::steps::{Application, Step};
+use super::targets;
 
 /// A column: its head, and what stands in it.
 type Column = (&'static str, fn(&Figures) -> Option<f64>, usize);
@@ -25,26 +25,26 @@ const COLUMNS: [Column; 10] = [
     ("file p99", |figures| figures.file_p99_ms, 2),
 ];
 
-/// The medians of one application, arm by arm.
+/// The medians of one application, target by target.
 pub(super) fn of(results: &Results, application: Application, steps: &[Step]) -> String {
-    let mut text = format!("\n{}, medians\n  {:<18} {:<8}", application.name(), "arm", "load");
+    let mut text = format!("\n{}, medians\n  {:<18} {:<8}", application.name(), "target", "load");
     for (head, _, _) in COLUMNS {
         let _ = write!(text, " {head:>9}");
     }
     text.push('\n');
-    for arm in arms::ALL.iter().filter(|arm| results.has(application, arm)) {
+    for target in targets::ALL.iter().filter(|target| results.has(application, target)) {
         for step in steps {
-            let _ = write!(text, "  {arm:<18} {:<8}", step.name);
+            let _ = write!(text, "  {target:<18} {:<8}", step.name);
             for (_, figure, digits) in COLUMNS {
-                let figure = results.middle(application, arm, step.name, figure);
+                let figure = results.middle(application, target, step.name, figure);
                 let _ = write!(text, " {:>9}", number(figure, digits));
             }
             text.push('\n');
         }
-        if let Some(alone) = results.middle_idle(application, arm) {
-            let _ = writeln!(text, "  {arm:<18} the file alone: p99 {alone:.2} ms");
+        if let Some(alone) = results.middle_idle(application, target) {
+            let _ = writeln!(text, "  {target:<18} the file alone: p99 {alone:.2} ms");
         }
-        for recovery in results.recoveries_of(application, arm) {
+        for recovery in results.recoveries_of(application, target) {
             let _ = writeln!(text, "{}", self::recovery(recovery));
         }
     }
@@ -56,7 +56,8 @@ pub(super) fn of(results: &Results, application: Application, steps: &[Step]) ->
     }
     for row in results.rows.iter().filter(|row| row.of.application == application) {
         if let Some(limit) = &row.figures.load_limit {
-            let _ = writeln!(text, "  the load was a limit at {} of {}: {limit}", row.step.name, row.of.arm);
+            let _ =
+                writeln!(text, "  the load was a limit at {} of {}: {limit}", row.step.name, row.of.target);
         }
     }
     text
@@ -69,7 +70,7 @@ pub(super) fn row(of: Of, step: &Step, figures: &Figures) -> String {
     format!(
         "  round {}: {} at {}: {goodput:.0} of {offered:.0} a second good, p99 {p99} ms, refused {:.1} %, lost {:.1} %",
         of.round + 1,
-        of.arm,
+        of.target,
         step.name,
         refused * 100.0,
         lost * 100.0
@@ -84,10 +85,10 @@ pub(super) fn recovery(recovery: &Recovery) -> String {
             let seconds = took.as_secs_f64();
             format!(
                 "  {:<18} normal {seconds:.1} s after 10 C (p99 to {slow_ms:.0} ms, nobody refused)",
-                of.arm
+                of.target
             )
         }
-        None => format!("  {:<18} not normal again after 10 C", of.arm),
+        None => format!("  {:<18} not normal again after 10 C", of.target),
     }
 }
 

@@ -14,7 +14,7 @@ use onehop_load::measure::{Server, Tree};
 use serde_json::{Value, json};
 
 use crate::steps::{command, quiet};
-use crate::{Outcome, ground, install};
+use crate::{Outcome, install, workspace};
 
 use super::Packer;
 use crate::bench::load::Load;
@@ -154,7 +154,7 @@ impl Running {
         words.extend(more);
         self.containers.push(name.clone());
         quiet(&mut command("podman", &words))?;
-        let pid = ground::output_of("podman", &["inspect", "--format", "{{.State.Pid}}", &name]);
+        let pid = workspace::output_of("podman", &["inspect", "--format", "{{.State.Pid}}", &name]);
         self.tree = Tree::of(pid.ok_or("podman does not tell the container's process")?.trim().parse()?);
         Ok(())
     }
@@ -218,6 +218,6 @@ impl Drop for Running {
 
 /// Tables of the packet filter: `table ip nat`.
 fn tables() -> Vec<String> {
-    let listed = ground::output_of("nft", &["list", "tables"]).unwrap_or_default();
+    let listed = workspace::output_of("nft", &["list", "tables"]).unwrap_or_default();
     listed.lines().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty()).collect()
 }

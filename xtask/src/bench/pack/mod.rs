@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use crate::ground::Options;
 use crate::steps::{Skip, command, quiet};
-use crate::{Outcome, ground, install};
+use crate::workspace::Options;
+use crate::{Outcome, install, workspace};
 
 use super::report::write_result;
 use super::servers;
@@ -33,22 +33,22 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
     let program = match options.value("--program")? {
         Some(path) => PathBuf::from(path),
         // The tests' own program is static, too.
-        None if smoke => ground::program(),
+        None if smoke => workspace::program(),
         None => static_program()?,
     };
     options.finish()?;
-    if ground::output_of("id", &["-u"]).is_none_or(|user| user.trim() != "0") {
+    if workspace::output_of("id", &["-u"]).is_none_or(|user| user.trim() != "0") {
         return Err(
             Skip("only root may change a process's root folder, or run these containers".to_owned()).into()
         );
     }
     install::raise_descriptor_limit();
-    let packer = Packer { program: program.canonicalize()?, work: ground::target_folder("bench/pack")? };
+    let packer = Packer { program: program.canonicalize()?, work: workspace::target_folder("bench/pack")? };
     servers::move_to_load_core();
 
     let mut value = json!({
-        "what": "pack", "date": ground::date(), "machine": ground::machine(),
-        "onehop": ground::output_of(&packer.program, &["--version"]),
+        "what": "pack", "date": workspace::date(), "machine": workspace::machine(),
+        "onehop": workspace::output_of(&packer.program, &["--version"]),
         "program_bytes": packer.program.metadata()?.len(),
     });
     for part in &parts {
@@ -65,7 +65,7 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
 
 /// What `cargo xtask dist` made.
 fn static_program() -> Outcome<PathBuf> {
-    let path = ground::target().join("dist").join(format!("onehop-linux-{}", std::env::consts::ARCH));
+    let path = workspace::target().join("dist").join(format!("onehop-linux-{}", std::env::consts::ARCH));
     if path.exists() {
         return Ok(path);
     }

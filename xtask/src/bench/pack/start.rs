@@ -10,7 +10,7 @@ use onehop_load::plan::{Expect, Timeouts};
 use serde_json::{Value, json};
 
 use crate::steps::{command, quiet};
-use crate::{Outcome, ground};
+use crate::{Outcome, workspace};
 
 use super::Packer;
 use crate::bench::interrupt;
@@ -81,11 +81,11 @@ pub(super) fn run(packer: &Packer, starts: u64, smoke: bool) -> Outcome<Value> {
 
 /// A copy of an example, with its dependencies and a page built by Vite where it has some to install.
 fn project(packer: &Packer, application: &Packed) -> Outcome<PathBuf> {
-    let from = ground::root().join("examples").join(application.name);
+    let from = workspace::root().join("examples").join(application.name);
     let to = packer.folder(application.name)?;
     quiet(&mut command("cp", &["-a", &format!("{}/.", from.display()), &to.display().to_string()]))?;
     if application.installs {
-        let built = ground::root().join("examples/quickstart/dist/.");
+        let built = workspace::root().join("examples/quickstart/dist/.");
         let words =
             ["-a", &built.display().to_string(), &to.join("dist").display().to_string()].map(str::to_owned);
         quiet(command("cp", &[]).args(words))?;

@@ -9,7 +9,7 @@ use onehop_load::plan::{Pace, Reuse, Timeouts};
 use onehop_report::Findings;
 
 use super::marks::Marks;
-use super::requests::{self, Form};
+use super::requests::{self, RequestOptions};
 use super::session::Session;
 use super::{load, targets};
 use crate::arguments::Compare;
@@ -17,7 +17,7 @@ use crate::failure::Failure;
 use crate::units;
 
 pub(super) fn compare(arguments: &Compare) -> Result<(), Failure> {
-    let form = Form::of(&arguments.request)?;
+    let form = RequestOptions::of(&arguments.request)?;
     let mut targets = targets::read(&arguments.arms, &arguments.url, &form, arguments.ready_within)?;
     let settings = settings(arguments);
     let mut session = Session::begin(&arguments.output)?;

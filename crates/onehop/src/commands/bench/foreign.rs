@@ -12,7 +12,7 @@ use onehop_load::plan::{Expect, Pace, Plan, Protocol, Reuse, Spacing, Until};
 use onehop_load::url::Url;
 
 use super::load;
-use super::requests::{self, Form};
+use super::requests::{self, RequestOptions};
 use super::session::Session;
 use crate::arguments::AmongForeign;
 use crate::failure::Failure;
@@ -64,7 +64,7 @@ fn plan(asked: &Options, own: &AmongForeign) -> Result<Plan, Failure> {
         Protocol::Http1 => asked.protocol,
         protocol => protocol,
     };
-    let form = Form {
+    let form = RequestOptions {
         method: asked.method.clone(),
         fields: asked.fields.clone(),
         body,

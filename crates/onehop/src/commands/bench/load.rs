@@ -11,7 +11,7 @@ use onehop_load::progress::Observer as _;
 use onehop_report::Findings;
 
 use super::marks::Marks;
-use super::requests::{self, Form};
+use super::requests::{self, RequestOptions};
 use super::session::Session;
 use crate::arguments::{Load, Shape};
 use crate::failure::Failure;
@@ -28,7 +28,7 @@ const TIME_UNTIL_NARROW: Duration = Duration::from_secs(300);
 const WARM_UP: Duration = Duration::from_secs(1);
 
 pub(super) fn load(arguments: &Load) -> Result<(), Failure> {
-    let form = Form::of(&arguments.request)?;
+    let form = RequestOptions::of(&arguments.request)?;
     let mut requests = Vec::new();
     for url in &arguments.urls {
         let (weight, url) = requests::weighted(url)?;
@@ -232,7 +232,7 @@ mod tests {
         let Command::Bench(bench) = Arguments::try_parse_from(words).unwrap().command else {
             panic!("{line} is a bench");
         };
-        let form = Form::of(&bench.load.request)?;
+        let form = RequestOptions::of(&bench.load.request)?;
         let requests = bench
             .load
             .urls

@@ -7,13 +7,13 @@ use onehop_report::Findings;
 
 use super::load;
 use super::marks::Marks;
-use super::requests::{self, Form};
+use super::requests::{self, RequestOptions};
 use super::session::Session;
 use crate::arguments::Max;
 use crate::failure::Failure;
 
 pub(super) fn max(arguments: &Max) -> Result<(), Failure> {
-    let form = Form::of(&arguments.request)?;
+    let form = RequestOptions::of(&arguments.request)?;
     let mut plan = load::skeleton(&arguments.shape, arguments.connections);
     for url in &arguments.urls {
         let (weight, url) = requests::weighted(url)?;

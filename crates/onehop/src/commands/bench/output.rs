@@ -18,14 +18,14 @@ const WIDTH: usize = 100;
 const WIDTH_MIN: usize = 40;
 
 /// A form of a report.
-type Form = fn(&Report) -> String;
+type RequestOptions = fn(&Report) -> String;
 
 /// Where a result goes, checked.
 #[derive(Debug)]
 pub(crate) struct Destinations {
-    files: Vec<(Form, PathBuf)>,
+    files: Vec<(RequestOptions, PathBuf)>,
     /// What standard output gets in the place of the text.
-    instead_of_text: Option<Form>,
+    instead_of_text: Option<RequestOptions>,
     /// The text has all that was found.
     is_verbose: bool,
 }
@@ -33,7 +33,7 @@ pub(crate) struct Destinations {
 impl Destinations {
     /// Checks that all of it can be written.
     pub(crate) fn check(output: &Output) -> Result<Destinations, Failure> {
-        let wanted: [(&Option<PathBuf>, Form); 3] = [
+        let wanted: [(&Option<PathBuf>, RequestOptions); 3] = [
             (&output.json, json),
             (&output.html, onehop_report::html),
             (&output.markdown, onehop_report::markdown),

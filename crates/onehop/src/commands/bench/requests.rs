@@ -17,7 +17,7 @@ use crate::failure::Failure;
 
 /// A request without its place.
 #[derive(Debug, Clone)]
-pub(super) struct Form {
+pub(super) struct RequestOptions {
     pub(super) method: String,
     pub(super) fields: Vec<(String, String)>,
     pub(super) body: Option<Vec<u8>>,
@@ -29,9 +29,9 @@ pub(super) struct Form {
 /// One of several requests is asked at most so many times as often as another.
 const WEIGHT_MAX: u32 = 1_000_000;
 
-impl Form {
+impl RequestOptions {
     /// What `--method`, `--header`, `--body`, `--user` and `--expect` say; a file is read now.
-    pub(super) fn of(request: &Request) -> Result<Form, Failure> {
+    pub(super) fn of(request: &Request) -> Result<RequestOptions, Failure> {
         let body = match &request.body {
             None => None,
             Some(text) => Some(match text.strip_prefix('@') {
@@ -52,7 +52,7 @@ impl Form {
             let own = concat!("onehop/", env!("CARGO_PKG_VERSION"));
             fields.push(("User-Agent".to_owned(), own.to_owned()));
         }
-        Ok(Form {
+        Ok(RequestOptions {
             method: request.method.clone().unwrap_or_else(|| usual.to_owned()),
             fields,
             body,

@@ -9,7 +9,7 @@ use onehop_bench::shell_words;
 use onehop_load::measure::Start;
 use onehop_load::url::{Address, Endpoint, Url};
 
-use super::requests::{Form, url_failure};
+use super::requests::{RequestOptions, url_failure};
 use crate::failure::Failure;
 
 /// Longer commands are shortened where they serve as a name; people read it in the head of a table.
@@ -19,7 +19,7 @@ const NAME_LETTERS_MAX: usize = 32;
 pub(super) fn read(
     texts: &[String],
     url: &str,
-    form: &Form,
+    form: &RequestOptions,
     ready_within: Duration,
 ) -> Result<Vec<Target>, Failure> {
     let mut targets: Vec<Target> = Vec::new();
@@ -36,7 +36,7 @@ pub(super) fn read(
     Ok(targets)
 }
 
-fn read_one(text: &str, url: &str, form: &Form, ready_within: Duration) -> Result<Target, Failure> {
+fn read_one(text: &str, url: &str, form: &RequestOptions, ready_within: Duration) -> Result<Target, Failure> {
     let (name, rest) = match text.split_once('=') {
         // `B=:8080` is a name; `PORT=3000 node server.js` and `env PORT=3000 node server.js` have none.
         Some((name, rest)) if is_name(name) && (Url::is_meant(rest.trim()) || !ends_in_variable(name)) => {
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     fn target(text: &str) -> Target {
-        let form = Form {
+        let form = RequestOptions {
             method: "GET".to_owned(),
             fields: Vec::new(),
             body: None,
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn names_differ() {
-        let form = Form {
+        let form = RequestOptions {
             method: "GET".to_owned(),
             fields: Vec::new(),
             body: None,

@@ -1,4 +1,4 @@
-//! One connection to a door: requests in, answers out, every step under a deadline.
+//! One connection to a endpoint: requests in, answers out, every step under a deadline.
 
 use std::io;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
-use super::ask::{self, Ask, Door, Refused, Request};
+use super::operation::{self, Endpoint, Operation, Refused, Request};
 use super::{Api, page};
 use crate::control::Live;
 use crate::limits::{
@@ -37,16 +37,16 @@ const TEXT: &str = "text/plain; charset=utf-8";
 /// Answers until the client or a fault ends it. A broken connection is nobody's concern but the client's.
 pub(super) async fn answer<S: AsyncRead + AsyncWrite + Unpin>(
     stream: S,
-    door: Door,
+    endpoint: Endpoint,
     api: Arc<dyn Api>,
     token: Arc<str>,
 ) {
     let mut connection =
         Connection { stream, input: Vec::new(), codec: ServerCodec::new(limits()), head: RequestHead::new() };
-    let _ = connection.run(door, &api, &token).await;
+    let _ = connection.run(endpoint, &api, &token).await;
 }
 
-/// A place for each listener to `/live`, of all doors.
+/// A place for each listener to `/live`, of all listeners.
 static LISTENERS: Semaphore = Semaphore::const_new(LIVE_LISTENERS_MAX);
 
 pub(super) struct Connection<S> {
@@ -67,10 +67,10 @@ pub(super) struct Reply {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
-    async fn run(&mut self, door: Door, api: &Arc<dyn Api>, token: &Arc<str>) -> io::Result<()> {
+    async fn run(&mut self, endpoint: Endpoint, api: &Arc<dyn Api>, token: &Arc<str>) -> io::Result<()> {
         loop {
             let asked = match self.read_request().await? {
-                Ok(true) => ask::read(door, &self.request(), token),
+                Ok(true) => operation::read(endpoint, &self.request(), token),
                 Ok(false) => return Ok(()),
                 Err(refusal) => {
                     let reply = Reply::error(refusal.status(), refusal.name());
@@ -78,15 +78,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                     return self.stream.shutdown().await;
                 }
             };
-            if asked == (Ask::Logs { follows: true }) && self.head.method() == Method::Get {
+            if asked == (Operation::Logs { follows: true }) && self.head.method() == Method::Get {
                 return self.follow(api).await;
             }
-            if asked == Ask::Live
+            if asked == Operation::Live
                 && let Ok(_place) = LISTENERS.try_acquire()
             {
                 return self.show_live(api).await;
             }
-            let stops = asked == Ask::Stop;
+            let stops = asked == Operation::Stop;
             let reply = carry_out(asked, api, token).await;
             let next = self.write(&reply).await?;
             if stops {
@@ -159,7 +159,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.codec.write_head(out, head);
     }
 
-    /// Reads a head and throws its body away; `false` where the client is gone. No request to a door has
+    /// Reads a head and throws its body away; `false` where the client is gone. No request to a endpoint has
     /// a body that means anything.
     async fn read_request(&mut self) -> io::Result<Result<bool, Refusal>> {
         // Between requests a client may be silent for longer than within one.
@@ -292,56 +292,56 @@ impl Reply {
     }
 }
 
-async fn carry_out(asked: Ask, api: &Arc<dyn Api>, token: &str) -> Reply {
+async fn carry_out(asked: Operation, api: &Arc<dyn Api>, token: &str) -> Reply {
     match asked {
-        Ask::Health => Reply { status: 200, content_type: TEXT, fields: "", body: b"ok\n".to_vec() },
-        Ask::Metrics => match call(api, |api| api.metrics()).await {
+        Operation::Health => Reply { status: 200, content_type: TEXT, fields: "", body: b"ok\n".to_vec() },
+        Operation::Metrics => match call(api, |api| api.metrics()).await {
             Some(text) => Reply { status: 200, content_type: PROMETHEUS, fields: "", body: text.into() },
             None => Reply::lost(),
         },
-        Ask::Status => match call(api, |api| api.status()).await {
+        Operation::Status => match call(api, |api| api.status()).await {
             Some(status) => Reply::json(200, &status),
             None => Reply::lost(),
         },
-        Ask::Slow => match call(api, |api| api.slow()).await {
+        Operation::Slow => match call(api, |api| api.slow()).await {
             Some(requests) => Reply::json(200, &json!({ "requests": requests })),
             None => Reply::lost(),
         },
-        Ask::Why { id } => match call(api, move |api| api.why(&id)).await {
+        Operation::Why { id } => match call(api, move |api| api.why(&id)).await {
             Some(Some(request)) => Reply::json(200, &request),
             Some(None) => Reply::error(404, NOT_RETAINED),
             None => Reply::lost(),
         },
-        Ask::Certificates => match call(api, |api| api.certificates()).await {
+        Operation::Certificates => match call(api, |api| api.certificates()).await {
             Some(certificates) => Reply::json(200, &certificates),
             None => Reply::lost(),
         },
-        Ask::Revoke { name, reason } => match call(api, move |api| api.revoke(&name, reason)).await {
+        Operation::Revoke { name, reason } => match call(api, move |api| api.revoke(&name, reason)).await {
             Some(Ok(revoked)) => Reply::json(200, &revoked),
             Some(Err(reason)) => Reply::error(422, &reason),
             None => Reply::lost(),
         },
         // Lines of a HEAD request are left out by the codec.
-        Ask::Logs { .. } => {
+        Operation::Logs { .. } => {
             let body = api.recent().read(0).text;
             Reply { status: 200, content_type: JSON_LINES, fields: "", body: body.into_bytes() }
         }
-        Ask::Reload(restart) => match call(api, move |api| api.reload(restart)).await {
+        Operation::Reload(restart) => match call(api, move |api| api.reload(restart)).await {
             Some(Ok(summary)) => Reply::json(200, &summary),
             Some(Err(reason)) => Reply::error(422, &reason),
             None => Reply::lost(),
         },
-        Ask::Workers { app, wanted } => match call(api, move |api| api.workers(&app, wanted)).await {
+        Operation::Workers { app, wanted } => match call(api, move |api| api.workers(&app, wanted)).await {
             Some(Ok(status)) => Reply::json(200, &status),
             Some(Err(reason)) => Reply::error(422, &reason),
             None => Reply::lost(),
         },
-        Ask::Roll(app) => match call(api, move |api| api.roll(&app)).await {
+        Operation::Roll(app) => match call(api, move |api| api.roll(&app)).await {
             Some(Ok(status)) => Reply::json(200, &status),
             Some(Err(reason)) => Reply::error(422, &reason),
             None => Reply::lost(),
         },
-        Ask::Look(view) => match call(api, move |api| api.history(&view)).await {
+        Operation::Look(view) => match call(api, move |api| api.history(&view)).await {
             Some(Some(json)) => Reply { status: 200, content_type: JSON, fields: "", body: json.into() },
             Some(None) => Reply::error(
                 404,
@@ -349,23 +349,23 @@ async fn carry_out(asked: Ask, api: &Arc<dyn Api>, token: &str) -> Reply {
             ),
             None => Reply::lost(),
         },
-        Ask::Live => Reply::error(503, "too many listen already"),
-        Ask::Token => Reply::json(200, &json!({ "token": token })),
-        Ask::Page(asset) => Reply {
+        Operation::Live => Reply::error(503, "too many listen already"),
+        Operation::Token => Reply::json(200, &json!({ "token": token })),
+        Operation::Page(asset) => Reply {
             status: 200,
             content_type: asset.content_type,
             fields: page::FIELDS,
             body: asset.body.to_vec(),
         },
-        Ask::PageMoved => {
+        Operation::PageMoved => {
             Reply { fields: "Location: /dashboard/\r\n", ..Reply::error(308, "it is at /dashboard/") }
         }
-        Ask::Mark { begins } => match call(api, move |api| api.mark_load(begins)).await {
+        Operation::Mark { begins } => match call(api, move |api| api.mark_load(begins)).await {
             Some(()) => Reply::json(200, &json!({ "marked": true })),
             None => Reply::lost(),
         },
-        Ask::Stop => Reply::json(202, &json!({ "stopping": true })),
-        Ask::Refused(refused) => Reply::refusal(refused),
+        Operation::Stop => Reply::json(202, &json!({ "stopping": true })),
+        Operation::Refused(refused) => Reply::refusal(refused),
     }
 }
 

@@ -1,15 +1,15 @@
 //! The control socket and the admin endpoint: one small JSON API over HTTP/1.1 (docs/control-api.md).
 //!
-//! Two doors. The control socket (a Unix socket, mode 0600) revokes certificates, reloads, stops, and replaces workers or changes
+//! Two listeners. The control socket (a Unix socket, mode 0600) revokes certificates, reloads, stops, and replaces workers or changes
 //! their number; whoever may open it may do that. Both show the status, the certificates, the history, slow requests, metrics, health and the
 //! dashboard; the admin address (TCP) changes nothing.
 //! Runs on a thread and a runtime of its own: it must never take a core's time, and a client of it can at
 //! worst exhaust its own small bounds. What is asked is decided in `ask.rs`, bytes are moved in `connection.rs` and, of logs that go on, in
 //! `follow.rs`.
 
-mod ask;
 mod connection;
 mod follow;
+mod operation;
 mod page;
 mod socket;
 
@@ -31,11 +31,11 @@ use crate::limits::{
     ADMIN_ACCEPT_PAUSE, ADMIN_CONNECTIONS_MAX, CONTROL_CONNECTIONS_MAX, CONTROL_TOKEN_BYTES,
 };
 use crate::request::retained::RetainedRequest;
-use ask::Door;
+use operation::Endpoint;
 
 pub use socket::{bind_control_socket, remove_dead_control_sockets};
 
-/// What the doors lead to. Each call may block, a reload for long.
+/// What the listeners lead to. Each call may block, a reload for long.
 pub trait Api: Send + Sync {
     /// What the server is doing.
     fn status(&self) -> Status;
@@ -95,7 +95,7 @@ pub trait Api: Send + Sync {
     fn metrics(&self) -> String;
 }
 
-/// Both doors, open until this is dropped. The control socket's file goes with it.
+/// Both listeners, open until this is dropped. The control socket's file goes with it.
 pub struct Admin {
     /// Tells the thread to end by being dropped.
     closing: Option<watch::Sender<()>>,
@@ -120,15 +120,15 @@ impl Admin {
             // One for each connection, so that none waits for another's call.
             .max_blocking_threads(ADMIN_CONNECTIONS_MAX + CONTROL_CONNECTIONS_MAX)
             .build()?;
-        let doors = {
+        let listeners = {
             // Registering a socket needs the runtime's context.
             let _context = runtime.enter();
-            Doors { tcp: tcp.map(open_tcp).transpose()?, control: control.map(open_unix).transpose()? }
+            Listeners { tcp: tcp.map(open_tcp).transpose()?, control: control.map(open_unix).transpose()? }
         };
         let token = new_token()?;
         let (closing, closed) = watch::channel(());
         let thread = thread::Builder::new().name("admin".into()).spawn(move || {
-            runtime.block_on(doors.answer(api, token, closed));
+            runtime.block_on(listeners.answer(api, token, closed));
             // A reload that is under way ends by itself; nobody waits for it any more.
             runtime.shutdown_background();
         })?;
@@ -148,12 +148,12 @@ impl Drop for Admin {
     }
 }
 
-struct Doors {
+struct Listeners {
     tcp: Option<tokio::net::TcpListener>,
     control: Option<tokio::net::UnixListener>,
 }
 
-impl Doors {
+impl Listeners {
     async fn answer(self, api: Arc<dyn Api>, token: Arc<str>, closed: watch::Receiver<()>) {
         let tcp = accept_tcp(self.tcp, Arc::clone(&api), Arc::clone(&token));
         let control = accept_control(self.control, api, token);
@@ -175,10 +175,11 @@ async fn accept_tcp(listener: Option<tokio::net::TcpListener>, api: Arc<dyn Api>
         let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
         match listener.accept().await {
             Ok((stream, _)) => {
-                let door = Door::Admin { local: stream.local_addr().ok().map(|address| address.ip()) };
+                let endpoint =
+                    Endpoint::Admin { local: stream.local_addr().ok().map(|address| address.ip()) };
                 let (api, token) = (Arc::clone(&api), Arc::clone(&token));
                 tokio::spawn(async move {
-                    connection::answer(stream, door, api, token).await;
+                    connection::answer(stream, endpoint, api, token).await;
                     drop(place);
                 });
             }
@@ -196,7 +197,7 @@ async fn accept_control(listener: Option<tokio::net::UnixListener>, api: Arc<dyn
             Ok((stream, _)) => {
                 let (api, token) = (Arc::clone(&api), Arc::clone(&token));
                 tokio::spawn(async move {
-                    connection::answer(stream, Door::Control, api, token).await;
+                    connection::answer(stream, Endpoint::Control, api, token).await;
                     drop(place);
                 });
             }

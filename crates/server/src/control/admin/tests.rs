@@ -1,4 +1,4 @@
-//! Both doors over real sockets, with an API that only remembers what it was asked.
+//! Both listeners over real sockets, with an API that only remembers what it was asked.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -15,7 +15,7 @@ use crate::control::{AppStatus, SiteStatus, StoreStatus};
 use crate::limits::LIVE_LISTENERS_MAX;
 
 /// Long enough for any machine, short enough for a test that fails.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
 struct Remembering {
@@ -105,7 +105,7 @@ impl Api for Remembering {
 
     fn reload(&self, _: crate::control::Restart) -> Result<ReloadSummary, String> {
         if let Some(gate) = self.gate.lock().expect("no panic").take() {
-            gate.recv_timeout(PATIENCE).expect("the gate opens");
+            gate.recv_timeout(TIMEOUT).expect("the gate opens");
         }
         self.reloads.fetch_add(1, Ordering::Relaxed);
         if self.reload_fails {
@@ -149,13 +149,13 @@ impl Running {
 
     fn control(&self, request: &str) -> String {
         let stream = UnixStream::connect(&self.control).expect("connected");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+        stream.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
         exchange(stream, request)
     }
 
     fn tcp(&self, request: &str) -> String {
         let stream = TcpStream::connect(self.tcp).expect("connected");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+        stream.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
         exchange(stream, request)
     }
 }
@@ -193,7 +193,7 @@ fn the_control_socket_shows_the_status_as_json() {
 }
 
 #[test]
-fn both_doors_show_slow_requests_and_one_of_them_by_its_id() {
+fn both_endpoints_show_slow_requests_and_one_of_them_by_its_id() {
     let running = Running::start(Remembering::default());
     let shown = |answer: &str| answer.contains("\"id\":\"00000000000000ff\"");
     for answer in [running.control(&ask("GET /slow")), running.tcp(&ask("GET /slow"))] {
@@ -331,7 +331,7 @@ fn live_figures_are_events_for_a_bounded_number_of_listeners() {
     let running = Running::start(Remembering::default());
     let listen = || {
         let mut stream = TcpStream::connect(running.tcp).expect("connected");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+        stream.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
         stream.write_all(ask("GET /live").as_bytes()).expect("sent");
         let mut begin = [0; 12];
         stream.read_exact(&mut begin).expect("an answer");
@@ -351,7 +351,7 @@ fn live_figures_are_events_for_a_bounded_number_of_listeners() {
     listeners.clear();
     let begun = std::time::Instant::now();
     while listen().0 != "HTTP/1.1 200" {
-        assert!(begun.elapsed() < PATIENCE);
+        assert!(begun.elapsed() < TIMEOUT);
     }
 }
 
@@ -378,7 +378,7 @@ fn a_long_reload_does_not_hold_up_health_or_metrics() {
     let (open, gate) = mpsc::channel();
     let running = Running::start(Remembering { gate: Mutex::new(Some(gate)), ..Remembering::default() });
     let mut waiting = UnixStream::connect(&running.control).expect("connected");
-    waiting.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    waiting.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
     waiting.write_all(ask("POST /reload").as_bytes()).expect("sent");
     assert!(running.tcp(&ask("GET /healthz")).ends_with("ok\n"));
     assert!(running.tcp(&ask("GET /metrics")).starts_with("HTTP/1.1 200"));
@@ -399,7 +399,7 @@ fn more_connections_than_the_bound_wait_their_turn() {
     late.set_read_timeout(Some(Duration::from_millis(100))).expect("a timeout");
     assert!(late.read(&mut [0; 1]).is_err(), "nobody has left yet");
     drop(silent);
-    late.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    late.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
     let mut answer = String::new();
     late.read_to_string(&mut answer).expect("an answer");
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");

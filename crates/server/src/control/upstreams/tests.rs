@@ -13,7 +13,7 @@ use super::*;
 use crate::control::Event;
 use crate::request::handle::proxy::tests::{Client, settings};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 fn tcp(host: &str, port: u16) -> ProxyUpstream {
     let (label, host) = (format!("{host}:{port}"), host.to_owned());
@@ -118,8 +118,9 @@ fn an_address_that_is_written_in_two_ways_shares_its_connections_and_each_keeps_
     assert!(Arc::ptr_eq(&one.peer, &other.peer));
     assert_eq!((one.host_port(), one.host(), one.port()), (":3000", "", "3000"));
     assert_eq!((other.host_port(), other.host(), other.port()), ("127.0.0.1:3000", "127.0.0.1", "3000"));
-    let told: Vec<_> = upstreams.status().iter().map(|proxy| proxy.upstreams[0].upstream.clone()).collect();
-    assert_eq!(told, [":3000", "127.0.0.1:3000"]);
+    let reported: Vec<_> =
+        upstreams.status().iter().map(|proxy| proxy.upstreams[0].upstream.clone()).collect();
+    assert_eq!(reported, [":3000", "127.0.0.1:3000"]);
 }
 
 #[test]
@@ -144,7 +145,7 @@ fn the_share_of_the_idle_connections_follows_the_number_of_upstreams() {
 fn other_terms_mean_other_connections_but_the_same_failures() {
     let (upstreams, _events) = upstreams();
     let failing = checked::PassiveHealth {
-        fail_duration: Some(PATIENCE),
+        fail_duration: Some(TIMEOUT),
         max_fails: 2,
         ..checked::PassiveHealth::default()
     };
@@ -206,8 +207,8 @@ fn upstreams_of_requests_are_made_when_they_are_asked_for_and_stay_over_reloads(
     assert!(Arc::ptr_eq(&one, &after[0].member_for("shard-1:8080").unwrap()));
     let _second = after[0].member_for("shard-2:8080").unwrap();
     let status = upstreams.status();
-    let told = &status[0].upstreams[1];
-    assert_eq!((told.upstream.as_str(), told.addresses), ("{header.X-Shard}:8080", 2));
+    let reported = &status[0].upstreams[1];
+    assert_eq!((reported.upstream.as_str(), reported.addresses), ("{header.X-Shard}:8080", 2));
     reload(&upstreams, &[proxy_to(&[("10.0.0.1", 80)])]);
     assert!(one.peer.is_withdrawn());
 }
@@ -224,7 +225,7 @@ fn a_failed_reload_changes_nothing() {
         insecure_skip_verify: false,
         trusted: vec!["/nonexistent/authority.pem".into()],
         client_certificate: None,
-        timeout: PATIENCE,
+        timeout: TIMEOUT,
         except_ports: Vec::new(),
     });
     let error = upstreams.prepare(&checked(&[bad])).err().unwrap();
@@ -250,14 +251,14 @@ impl Scripted {
         let address = listener.local_addr().unwrap();
         let answers = Arc::new(Mutex::new(answer.to_owned()));
         let (sender, asked) = mpsc::channel();
-        let told = Arc::clone(&answers);
+        let reported = Arc::clone(&answers);
         // Ends with the test's process.
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 let mut stream = stream.unwrap();
                 let lines = BufReader::new(stream.try_clone().unwrap()).lines();
                 let head: Vec<_> = lines.map_while(Result::ok).take_while(|line| !line.is_empty()).collect();
-                let answer = told.lock().unwrap().clone();
+                let answer = reported.lock().unwrap().clone();
                 let _ = stream.write_all(answer.as_bytes());
                 if sender.send(head.join("\n")).is_err() {
                     return;
@@ -280,7 +281,7 @@ impl Scripted {
     /// Waits until it was asked so many times more.
     fn wait_for_questions(&self, count: usize) {
         for _ in 0..count {
-            self.asked.recv_timeout(PATIENCE).unwrap();
+            self.asked.recv_timeout(TIMEOUT).unwrap();
         }
     }
 }
@@ -294,7 +295,7 @@ fn every(milliseconds: u64) -> ActiveHealth {
         port: None,
         target: None,
         interval: Duration::from_millis(milliseconds),
-        timeout: PATIENCE,
+        timeout: TIMEOUT,
         status: StatusTest::Class(2),
         follow_redirects: false,
         body: None,
@@ -307,7 +308,7 @@ fn every(milliseconds: u64) -> ActiveHealth {
 }
 
 #[test]
-fn an_upstream_goes_down_and_comes_back_and_each_is_told_once() {
+fn an_upstream_goes_down_and_comes_back_and_each_is_reported_once() {
     let (upstreams, events) = upstreams();
     let scripted = Scripted::start(BAD);
     let proxies = reload(&upstreams, &[scripted.proxy(every(20)), proxy_to(&[("10.0.0.1", 80)])]);
@@ -315,14 +316,17 @@ fn an_upstream_goes_down_and_comes_back_and_each_is_told_once() {
     assert!(member.is_available(&checked::PassiveHealth::default()), "until something else is known");
     let upstream = || scripted.address.to_string();
     let sites = || vec!["http://0".to_owned()];
-    let down = events.recv_timeout(PATIENCE).unwrap();
+    let down = events.recv_timeout(TIMEOUT).unwrap();
     let reason = "it answered 503 instead of 2xx".to_owned();
     assert_eq!(down, Event::UpstreamDown { upstream: upstream(), sites: sites(), reason });
     assert!(!member.is_available(&checked::PassiveHealth::default()));
-    let told = &upstreams.status()[0].upstreams[0];
-    assert_eq!((told.state, told.reason.as_deref()), ("down", Some("it answered 503 instead of 2xx")));
+    let reported = &upstreams.status()[0].upstreams[0];
+    assert_eq!(
+        (reported.state, reported.reason.as_deref()),
+        ("down", Some("it answered 503 instead of 2xx"))
+    );
     scripted.answer(GOOD);
-    let Event::UpstreamUp { upstream: label, sites: of, .. } = events.recv_timeout(PATIENCE).unwrap() else {
+    let Event::UpstreamUp { upstream: label, sites: of, .. } = events.recv_timeout(TIMEOUT).unwrap() else {
         panic!("another event")
     };
     assert_eq!((label, of), (upstream(), sites()));
@@ -344,15 +348,18 @@ fn who_is_asked_in_the_stead_of_an_upstream_with_placeholders_speaks_for_all_tha
     proxy.active_health = Some(ActiveHealth { target, fails: 1, passes: 1, ..every(20) });
     let made = reload(&upstreams, std::slice::from_ref(&proxy));
     let client = Client::new("/", "X-Shard: 10.0.0.1\r\n");
-    let Event::UpstreamDown { upstream, .. } = events.recv_timeout(PATIENCE).unwrap() else {
+    let Event::UpstreamDown { upstream, .. } = events.recv_timeout(TIMEOUT).unwrap() else {
         panic!("another event")
     };
     assert_eq!(upstream, "{header.X-Shard}:8080");
     assert!(client.chosen(&made[0], &[]).is_none());
-    let told = &upstreams.status()[0].upstreams[0];
-    assert_eq!((told.state, told.reason.as_deref()), ("down", Some("it answered 503 instead of 2xx")));
+    let reported = &upstreams.status()[0].upstreams[0];
+    assert_eq!(
+        (reported.state, reported.reason.as_deref()),
+        ("down", Some("it answered 503 instead of 2xx"))
+    );
     scripted.answer(GOOD);
-    assert!(matches!(events.recv_timeout(PATIENCE).unwrap(), Event::UpstreamUp { .. }));
+    assert!(matches!(events.recv_timeout(TIMEOUT).unwrap(), Event::UpstreamUp { .. }));
     assert_eq!(&*client.chosen(&made[0], &[]).unwrap().member.name, "10.0.0.1:8080");
     // Without the check it is a directive of its own.
     proxy.active_health = None;
@@ -367,7 +374,7 @@ fn what_questions_found_outlives_a_reload_and_no_second_series_of_them_begins() 
     let health = ActiveHealth { fails: 1, ..every(50) };
     let proxy = scripted.proxy(health);
     reload(&upstreams, std::slice::from_ref(&proxy));
-    assert!(matches!(events.recv_timeout(PATIENCE).unwrap(), Event::UpstreamDown { .. }));
+    assert!(matches!(events.recv_timeout(TIMEOUT).unwrap(), Event::UpstreamDown { .. }));
     // Named by two directives from now on, and by another site.
     let other = checked::Proxy { request_buffer_bytes: 7, ..proxy.clone() };
     let proxies = reload(&upstreams, &[proxy_to(&[("10.0.0.1", 80)]), other, proxy.clone()]);
@@ -375,7 +382,7 @@ fn what_questions_found_outlives_a_reload_and_no_second_series_of_them_begins() 
         proxies[1..].iter().all(|proxy| !proxy.members[0].is_available(&checked::PassiveHealth::default()))
     );
     scripted.answer(GOOD);
-    let Event::UpstreamUp { sites, .. } = events.recv_timeout(PATIENCE).unwrap() else {
+    let Event::UpstreamUp { sites, .. } = events.recv_timeout(TIMEOUT).unwrap() else {
         panic!("another event")
     };
     assert_eq!(sites, ["http://1", "http://2"]);
@@ -396,7 +403,7 @@ fn a_question_has_the_fields_that_are_configured() {
     let fields = fields.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
     let (uri, method) = ("/live?deep=1".to_owned(), "HEAD".to_owned());
     reload(&upstreams, &[scripted.proxy(ActiveHealth { fields, uri, method, ..every(60_000) })]);
-    let asked = scripted.asked.recv_timeout(PATIENCE).unwrap();
+    let asked = scripted.asked.recv_timeout(TIMEOUT).unwrap();
     assert_eq!(
         asked,
         "HEAD /live?deep=1 HTTP/1.1\nHost: inside.example\nUser-Agent: onehop-health\nX-Key: a b"
@@ -413,8 +420,8 @@ fn verdict(answer: &str, health: ActiveHealth) -> Option<String> {
     let mut reason = None;
     // The second check begins when the first is answered.
     scripted.wait_for_questions(2);
-    if let Ok(Event::UpstreamDown { reason: told, .. }) = events.try_recv() {
-        reason = Some(told);
+    if let Ok(Event::UpstreamDown { reason: reported, .. }) = events.try_recv() {
+        reason = Some(reported);
     }
     upstreams.stop();
     assert_eq!(proxies[0].members[0].is_available(&checked::PassiveHealth::default()), reason.is_none());
@@ -458,7 +465,7 @@ fn an_upstream_that_refuses_or_says_nothing_is_down() {
     proxies.iter_mut().for_each(|proxy| proxy.active_health = Some(health.clone()));
     reload(&upstreams, &proxies);
     let mut reasons: Vec<_> = (0..2)
-        .map(|_| match events.recv_timeout(PATIENCE).unwrap() {
+        .map(|_| match events.recv_timeout(TIMEOUT).unwrap() {
             Event::UpstreamDown { reason, .. } => reason,
             other => panic!("{other:?}"),
         })
@@ -476,7 +483,7 @@ fn a_redirect_is_followed_where_that_is_asked_for_and_always_to_the_same_upstrea
     let (method, request_body) = ("POST".to_owned(), "how are you?".to_owned());
     let health = ActiveHealth { follow_redirects: true, fails: 1, method, request_body, ..every(60_000) };
     reload(&upstreams, &[scripted.proxy(health)]);
-    let asked: Vec<_> = (0..3).map(|_| scripted.asked.recv_timeout(PATIENCE).unwrap()).collect();
+    let asked: Vec<_> = (0..3).map(|_| scripted.asked.recv_timeout(TIMEOUT).unwrap()).collect();
     let host = scripted.address;
     assert_eq!(
         asked[0],
@@ -484,7 +491,7 @@ fn a_redirect_is_followed_where_that_is_asked_for_and_always_to_the_same_upstrea
     );
     let second = "GET /b?c=d HTTP/1.1\nHost: elsewhere.example\nUser-Agent: onehop-health";
     assert_eq!(asked[1..], [second, second]);
-    let Event::UpstreamDown { reason, .. } = events.recv_timeout(PATIENCE).unwrap() else { panic!() };
+    let Event::UpstreamDown { reason, .. } = events.recv_timeout(TIMEOUT).unwrap() else { panic!() };
     assert_eq!(reason, "it redirected more than 10 times");
     upstreams.stop();
 }
@@ -508,7 +515,7 @@ fn another_port_may_be_asked() {
     let mut proxy = proxy_to(&[("127.0.0.1", 1)]);
     proxy.active_health = Some(ActiveHealth { port: Some(scripted.address.port()), ..every(60_000) });
     reload(&upstreams, &[proxy]);
-    let asked = scripted.asked.recv_timeout(PATIENCE).unwrap();
+    let asked = scripted.asked.recv_timeout(TIMEOUT).unwrap();
     assert!(asked.contains(&format!("\nHost: {}\n", scripted.address)), "{asked}");
     upstreams.stop();
 }

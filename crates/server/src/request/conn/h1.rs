@@ -39,7 +39,7 @@ pub(crate) async fn serve(core: Rc<Core>, socket: Socket, origin: Origin, admiss
     let socket = ClientStream::Socket(socket);
     let mut connection = Connection {
         exchange: Exchange { core, socket, origin, codec, deadline },
-        patience: Patience::Fresh,
+        stop_grace: StopGrace::Fresh,
     };
     let mut may_be_http2 = h2::is_known_beforehand(&connection.exchange);
     while let Some(mut buffers) = connection.wait_for_bytes().await {
@@ -80,7 +80,7 @@ pub(crate) async fn serve(core: Rc<Core>, socket: Socket, origin: Origin, admiss
 
 struct Connection {
     exchange: Exchange,
-    patience: Patience,
+    stop_grace: StopGrace,
 }
 
 /// What the first bytes of a connection are.
@@ -96,7 +96,7 @@ enum Preface {
 
 /// What a stop owes a connection that waits for a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Patience {
+enum StopGrace {
     /// It has not sent anything: its client connected before it could know of the stop.
     Fresh,
     /// A stop has begun and it has a moment left.
@@ -109,12 +109,12 @@ impl Connection {
     /// Waits, without a buffer, for the next request to begin. `None`: the connection is over.
     async fn wait_for_bytes(&mut self) -> Option<Box<ConnectionBuffers>> {
         self.exchange.deadline.set(Waiting::Idle, self.exchange.core.connection.timeouts().idle);
-        let Self { exchange: Exchange { core, socket, deadline, .. }, patience } = self;
+        let Self { exchange: Exchange { core, socket, deadline, .. }, stop_grace } = self;
         let buffers = poll_fn(|context| {
             let mut buffers = core.connection.buffers.take();
             match buffers.input.poll_fill(socket, context) {
                 Poll::Ready(Ok(count)) if count > 0 => {
-                    *patience = Patience::Used;
+                    *stop_grace = StopGrace::Used;
                     Poll::Ready(Some(buffers))
                 }
                 Poll::Ready(_) => {
@@ -124,7 +124,7 @@ impl Connection {
                 Poll::Pending => {
                     core.connection.buffers.give_back(buffers);
                     if core.connection.is_stopping()
-                        && !stays_through_stop(socket, deadline, patience, core.connection.timeouts().idle)
+                        && !stays_through_stop(socket, deadline, stop_grace, core.connection.timeouts().idle)
                     {
                         return Poll::Ready(None);
                     }
@@ -234,21 +234,21 @@ impl Connection {
 fn stays_through_stop(
     socket: &ClientStream,
     deadline: &Deadline,
-    patience: &mut Patience,
+    stop_grace: &mut StopGrace,
     idle: Duration,
 ) -> bool {
-    let grace = match *patience {
-        Patience::Fresh => Some(FRESH_CONNECTION_GRACE),
-        Patience::Used => {
+    let grace = match *stop_grace {
+        StopGrace::Fresh => Some(FRESH_CONNECTION_GRACE),
+        StopGrace::Used => {
             let waited = deadline.left().map(|(_, left)| idle.saturating_sub(left));
             waited.is_some_and(|waited| waited < ACTIVE_WITHIN).then_some(ACTIVE_CONNECTION_GRACE)
         }
-        Patience::Counting => None,
+        StopGrace::Counting => None,
     };
     if let Some(grace) = grace {
-        *patience = Patience::Counting;
+        *stop_grace = StopGrace::Counting;
         deadline.set(Waiting::Idle, grace);
     }
     // A request that the kernel already has was sent in time: its event is to come.
-    *patience == Patience::Counting || socket.has_unread()
+    *stop_grace == StopGrace::Counting || socket.has_unread()
 }

@@ -20,7 +20,7 @@ enum Language {
 
 /// Which statuses have pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Pages {
+pub(crate) enum PageScope {
     /// Those that go away by waiting.
     OfWaiting,
     /// All errors: the file asks for it.
@@ -28,11 +28,11 @@ pub(crate) enum Pages {
 }
 
 /// Gives a response its page, where its status has one and the client takes it.
-pub(crate) fn fill(head: &RequestHead, pages: Pages, response: &mut Response) {
+pub(crate) fn fill(head: &RequestHead, pages: PageScope, response: &mut Response) {
     let sentence = match (sentence(response.status), pages) {
         (Some(sentence), _) => sentence,
-        (None, Pages::All) => "This request could not be answered.",
-        (None, Pages::OfWaiting) => return,
+        (None, PageScope::All) => "This request could not be answered.",
+        (None, PageScope::OfWaiting) => return,
     };
     let Some(language) = language(head) else { return };
     let title = onehop_http1::reason(response.status).unwrap_or_default();
@@ -100,7 +100,7 @@ mod tests {
 
     use super::*;
 
-    fn answer_to(status: u16, pages: Pages, accept: Option<&str>) -> Response {
+    fn answer_to(status: u16, pages: PageScope, accept: Option<&str>) -> Response {
         let field = accept.map(|accept| format!("Accept: {accept}\r\n")).unwrap_or_default();
         let mut head = RequestHead::new();
         let bytes = format!("GET / HTTP/1.1\r\nHost: localhost\r\n{field}\r\n");
@@ -112,7 +112,7 @@ mod tests {
     }
 
     fn content_type(accept: Option<&str>) -> Option<String> {
-        let response = answer_to(503, Pages::OfWaiting, accept);
+        let response = answer_to(503, PageScope::OfWaiting, accept);
         response.fields.get("Content-Type").map(|value| String::from_utf8_lossy(value).into_owned())
     }
 
@@ -137,7 +137,7 @@ mod tests {
         }
     }
 
-    fn check_pages(status: u16, pages: Pages) {
+    fn check_pages(status: u16, pages: PageScope) {
         let body = |accept| match answer_to(status, pages, Some(accept)).body {
             Body::Bytes(page) => String::from_utf8(page).unwrap(),
             other => panic!("{status}: {other:?}"),
@@ -150,14 +150,14 @@ mod tests {
     }
 
     #[test]
-    fn only_statuses_that_ask_for_patience_have_a_page() {
+    fn only_statuses_that_ask_to_wait_have_a_page() {
         for status in [400, 404, 405, 421, 500] {
-            let response = answer_to(status, Pages::OfWaiting, Some("text/html"));
+            let response = answer_to(status, PageScope::OfWaiting, Some("text/html"));
             assert!(matches!(response.body, Body::Empty), "{status}");
-            check_pages(status, Pages::All);
+            check_pages(status, PageScope::All);
         }
         for status in [429, 502, 503, 504] {
-            check_pages(status, Pages::OfWaiting);
+            check_pages(status, PageScope::OfWaiting);
         }
     }
 }

@@ -115,7 +115,7 @@ fn who_waits_for_an_application_takes_no_place_of_the_whole_server() {
         limits(&server).into_iter().find(|limit| limit.limit.starts_with("app")).expect("the application's")
     };
     while (of_app().in_flight, of_app().queued) != (1, 5) {
-        assert!(begun.elapsed() < PATIENCE, "{:?}", limits(&server));
+        assert!(begun.elapsed() < TIMEOUT, "{:?}", limits(&server));
         std::thread::yield_now();
     }
     assert_eq!(server.connect().get("/other").text(), "other");
@@ -204,7 +204,7 @@ fn a_request_passes_the_servers_limit_its_sites_and_its_routes() {
     let wait_for = |expected: [u32; 3]| {
         let begun = Instant::now();
         while counts() != expected {
-            assert!(begun.elapsed() < PATIENCE, "{:?}", limits(&server));
+            assert!(begun.elapsed() < TIMEOUT, "{:?}", limits(&server));
             std::thread::yield_now();
         }
     };
@@ -258,7 +258,7 @@ fn an_application_whose_event_loop_is_late_is_given_no_more() {
         if answer.status != 200 {
             break answer;
         }
-        assert!(begun.elapsed() < PATIENCE, "{:?}", limits(&server));
+        assert!(begun.elapsed() < TIMEOUT, "{:?}", limits(&server));
     };
     assert_eq!((refusal.status, refusal.field("Retry-After")), (503, Some("1")));
     let (by_limit, by_all) = refused(&server, "lag");

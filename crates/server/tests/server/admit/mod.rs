@@ -13,7 +13,7 @@ use crate::harness::{TestServer, Wishes, application};
 use crate::programs::program::Program;
 
 /// No test waits longer for a state.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A program that answers with the path, each request when it is let go.
 struct Holding {
@@ -105,7 +105,7 @@ fn wait_until(server: &TestServer, in_flight: u32, queued: usize) {
         if (limit.in_flight, limit.queued) == (in_flight, queued) {
             return;
         }
-        assert!(begun.elapsed() < PATIENCE, "{limit:?}");
+        assert!(begun.elapsed() < TIMEOUT, "{limit:?}");
         std::thread::yield_now();
     }
 }
@@ -115,7 +115,7 @@ fn wait_until(server: &TestServer, in_flight: u32, queued: usize) {
 fn wait_for_paths(holding: &Holding, count: usize) {
     let begun = Instant::now();
     while holding.paths().len() < count {
-        assert!(begun.elapsed() < PATIENCE, "{:?}", holding.paths());
+        assert!(begun.elapsed() < TIMEOUT, "{:?}", holding.paths());
         std::thread::yield_now();
     }
 }

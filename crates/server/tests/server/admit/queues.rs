@@ -41,7 +41,7 @@ fn without_a_queue_nobody_waits() {
 }
 
 #[test]
-fn who_waits_for_too_long_is_told_so() {
+fn who_waits_for_too_long_is_refused() {
     let (_holding, server, _first) = busy("limit in_flight 1 queue 4 wait 50ms\napp APP");
     let begun = Instant::now();
     assert_eq!(server.connect().get("/2").status, 503);

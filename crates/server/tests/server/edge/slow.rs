@@ -15,12 +15,12 @@ fn upstream() -> Program {
 }
 
 /// A server that asks it one thing at a time, and waits so long for bodies.
-fn before(program: &Program, patience: Duration) -> TestServer {
+fn before(program: &Program, timeout: Duration) -> TestServer {
     let text = format!(
         "http://localhost:0 {{\n\tbind 127.0.0.1\n\tlimit in_flight 1\n\treverse_proxy {}\n}}\n",
         program.address
     );
-    let timeouts = Timeouts { body_progress: patience, ..Timeouts::default() };
+    let timeouts = Timeouts { body_progress: timeout, ..Timeouts::default() };
     TestServer::start(application(), &text, Wishes { timeouts, ..Wishes::default() })
 }
 
@@ -33,8 +33,8 @@ fn begin(server: &TestServer, length: usize) -> Client {
 #[test]
 fn a_body_that_drips_is_given_up_and_leaves_its_place_to_others() {
     let program = upstream();
-    let patience = Duration::from_millis(500);
-    let server = before(&program, patience);
+    let timeout = Duration::from_millis(500);
+    let server = before(&program, timeout);
     let mut slow = begin(&server, 200);
     slow.stream.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
     let begun = Instant::now();
@@ -44,7 +44,7 @@ fn a_body_that_drips_is_given_up_and_leaves_its_place_to_others() {
         slow.try_answer(true).ok()
     });
     assert_eq!(answer.status, 408);
-    assert!(begun.elapsed() >= patience, "{:?}", begun.elapsed());
+    assert!(begun.elapsed() >= timeout, "{:?}", begun.elapsed());
     assert_eq!(server.metric("onehop_refused_total{cause=\"body_timeout\""), 1);
     let mut other = begin(&server, 200);
     other.send("x".repeat(200));

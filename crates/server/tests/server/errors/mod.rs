@@ -1,7 +1,7 @@
 //! `handle_errors` and the small pages: what clients see of requests that failed.
 
+mod error_pages;
 mod of_others;
-mod pages;
 
 use tempfile::TempDir;
 
@@ -135,7 +135,7 @@ fn a_page_is_sent_as_a_whole_and_whatever_the_client_holds() {
 }
 
 #[test]
-fn a_method_that_files_do_not_know_is_told_which_they_do() {
+fn a_method_that_files_do_not_know_is_answered_with_those_they_do() {
     let server = server(
         "root * ./dist\nfile_server\nhandle_errors 405 {\nroot * ./errors\nrewrite * /404.html\nfile_server\n}",
     );

@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 /// No script waits longer for a byte.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What a script does with a request: `true` waits for the next one, `false` closes the connection.
 type Script = dyn Fn(&mut Talk, &str) -> bool + Send + Sync;
@@ -63,14 +63,14 @@ impl Program {
     /// Waits until so many connections that brought a request have ended.
     pub(crate) fn wait_for_ends(&self, count: usize) {
         let ended = self.seen.ended.lock().unwrap();
-        let waited = self.seen.changed.wait_timeout_while(ended, PATIENCE, |ended| *ended < count).unwrap();
+        let waited = self.seen.changed.wait_timeout_while(ended, TIMEOUT, |ended| *ended < count).unwrap();
         assert!(!waited.1.timed_out(), "{} of {count} connections have ended", *waited.0);
     }
 }
 
 fn talk(stream: TcpStream, script: &Arc<Script>, seen: &Seen) {
     stream.set_nodelay(true).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TIMEOUT)).unwrap();
     let mut talk = Talk { stream, unread: Vec::new(), number: 0 };
     while let Some(head) = talk.head() {
         talk.number += 1;

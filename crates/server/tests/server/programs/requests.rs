@@ -116,7 +116,7 @@ fn expect(talk: &mut Talk, head: &str) -> bool {
 }
 
 #[test]
-fn a_client_that_waits_to_continue_is_told_when_the_program_says_so() {
+fn a_client_that_waits_to_continue_continues_when_the_program_says_so() {
     let program = Program::start(expect);
     let server = serve(&program);
     let mut client = server.connect();
@@ -143,7 +143,7 @@ fn a_program_that_refuses_a_body_is_not_asked_again_on_that_connection() {
 }
 
 #[test]
-fn a_client_that_does_not_wait_to_be_told_is_not_made_to() {
+fn a_client_that_does_not_wait_to_continue_is_not_made_to() {
     let program = Program::start(|talk, head| talk.body(head).is_some_and(|body| talk.answer(body)));
     let server = serve(&program);
     let mut client = server.connect();

@@ -93,12 +93,12 @@ fn in_two(
     first: &'static str,
     then: &'static str,
 ) -> (Program, std::sync::mpsc::Sender<()>) {
-    let (told, tell) = channel();
-    let told = (told, Mutex::new(tell));
-    let (sender, told) = told;
+    let (signalled, tell) = channel();
+    let signalled = (signalled, Mutex::new(tell));
+    let (sender, signalled) = signalled;
     let program = Program::start(move |talk, _| {
         talk.say([head, first].concat());
-        let _ = told.lock().unwrap().recv();
+        let _ = signalled.lock().unwrap().recv();
         talk.say(then)
     });
     (program, sender)
@@ -121,21 +121,21 @@ fn what_has_come_does_not_wait_for_what_comes() {
         let is_known = head == known;
         let (first, then) =
             if is_known { ("first", "_then") } else { ("5\r\nfirst\r\n", "5\r\n_then\r\n0\r\n\r\n") };
-        let (program, told) = in_two(head, first, then);
+        let (program, signalled) = in_two(head, first, then);
         let server = before(&program, move |proxy| proxy.flush = flush);
         let mut client = server.connect();
         client.send("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
         client.try_head().unwrap();
         let wire = if is_known { &b"first"[..] } else { b"5\r\nfirst\r\n" };
         assert_eq!(client.bytes(wire.len()), wire);
-        told.send(()).unwrap();
+        signalled.send(()).unwrap();
         client.bytes(5);
     }
 }
 
 #[test]
 fn with_a_flush_interval_pieces_of_a_known_length_wait_for_each_other() {
-    let (program, told) = in_two("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n", "first", "_then");
+    let (program, signalled) = in_two("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n", "first", "_then");
     let server = before(&program, |proxy| proxy.flush = ProxyFlush::Every(Duration::from_secs(600)));
     let mut client = server.connect();
     client.send("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
@@ -146,7 +146,7 @@ fn with_a_flush_interval_pieces_of_a_known_length_wait_for_each_other() {
     let early = client.stream.read(&mut [0; 64]);
     assert!(early.is_err(), "nothing comes before it is due: {early:?}");
     client.stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-    told.send(()).unwrap();
+    signalled.send(()).unwrap();
     assert_eq!(client.answer().text(), "first_then");
 }
 
@@ -175,7 +175,7 @@ fn an_answer_that_is_buffered_breaks_before_anything_was_said() {
 }
 
 #[test]
-fn what_is_no_answer_is_a_bad_gateway_and_nothing_of_it_is_told() {
+fn what_is_no_answer_is_a_bad_gateway_and_nothing_of_it_is_shown() {
     let fat = format!("HTTP/1.1 200 OK\r\nX-Fat: {}\r\nContent-Length: 0\r\n\r\n", "x".repeat(100 << 10));
     let rows: [(&str, &str); 9] = [
         (

@@ -346,7 +346,7 @@ fn an_upstream_that_never_asks_gets_the_body_after_a_time() {
 }
 
 #[test]
-fn who_is_not_told_that_the_client_waits_need_not_ask_and_no_connection_upgrades_without_its_protocol() {
+fn who_does_not_know_that_the_client_waits_need_not_ask_and_no_connection_upgrades_without_its_protocol() {
     let program = echo();
     let deleted = |name: &str| HeaderOp::Delete { name: name.to_owned() };
     for name in ["expect", "*"] {

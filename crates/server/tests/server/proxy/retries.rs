@@ -52,7 +52,7 @@ fn where_nobody_listens_another_is_asked_as_often_as_configured() {
 }
 
 #[test]
-fn nobody_to_ask_is_told_from_nobody_who_answers() {
+fn nobody_to_ask_differs_from_nobody_who_answers() {
     let server = serve(&[nowhere()], |proxy| proxy.passive_health.unhealthy_request_count = Some(0));
     assert_eq!(server.connect().get("/").status, 503);
     assert_eq!(refused(&server, "upstream_none"), 1);
@@ -176,10 +176,10 @@ fn an_early_answer_ends_a_long_upload() {
 #[test]
 fn connections_are_kept_and_a_dead_one_costs_nobody_an_answer() {
     let closes = Arc::new(AtomicBool::new(false));
-    let told = Arc::clone(&closes);
+    let signalled = Arc::clone(&closes);
     let program = Program::start(move |talk, head| {
         let Some(body) = talk.body(head) else { return false };
-        talk.answer(body) && !told.load(Ordering::SeqCst)
+        talk.answer(body) && !signalled.load(Ordering::SeqCst)
     });
     let server = before(&program, |_| {});
     let mut client = server.connect();

@@ -115,11 +115,11 @@ fn tunnels_survive_a_reload_and_end_where_configured_some_time_after_their_route
     for delay in [None, Some(Duration::from_millis(50))] {
         let program = echo();
         let is_gone = Arc::new(AtomicBool::new(false));
-        let told = Arc::clone(&is_gone);
+        let signalled = Arc::clone(&is_gone);
         let (address, text) =
             (program.address, "http://localhost:0 {\n\tbind 127.0.0.1\n\trespond \"here\"\n}\n");
         let amend = move |checked: &mut Checked| {
-            if told.load(Ordering::SeqCst) {
+            if signalled.load(Ordering::SeqCst) {
                 return;
             }
             let mut proxy = super::settings(&[address]);

@@ -139,8 +139,12 @@ mod tests {
         let own = key(&keys, &settings, &Asking::from("192.0.2.1"));
         assert_eq!(key(&keys, &settings, &behind), own, "nobody is trusted");
         settings.trusted_proxies = vec![Network::new("192.0.2.0".parse().unwrap(), 24).unwrap()];
-        let told = key(&keys, &settings, &behind);
-        assert_eq!(told, key(&keys, &settings, &Asking::from("203.0.113.7")), "the last one that it names");
+        let behind_proxy = key(&keys, &settings, &behind);
+        assert_eq!(
+            behind_proxy,
+            key(&keys, &settings, &Asking::from("203.0.113.7")),
+            "the last one that it names"
+        );
         assert_eq!(key(&keys, &settings, &Asking::from("192.0.2.1")), own, "it names none");
     }
 

@@ -87,7 +87,7 @@ fn answer(limiters: &[&ClientRateLimiter], asking: &Asking, now: u64) -> (u16, S
 }
 
 #[test]
-fn who_asks_too_often_is_told_when_to_come_again_and_nobody_else_notices() {
+fn who_asks_too_often_learns_when_to_come_again_and_nobody_else_notices() {
     let limiter = limiter(limit(2, Duration::from_secs(60), 2));
     let (one, other) = (Asking::from("192.0.2.1"), Asking::from("192.0.2.2"));
     assert_eq!(answer(&[&limiter], &one, SECOND), (200, String::new()));
@@ -100,7 +100,7 @@ fn who_asks_too_often_is_told_when_to_come_again_and_nobody_else_notices() {
 }
 
 #[test]
-fn those_let_in_are_told_what_is_left_where_that_is_asked_for() {
+fn those_let_in_learn_what_is_left_where_that_is_asked_for() {
     let limiter = limiter(RateLimit { announce: true, ..limit(10, Duration::from_secs(1), 20) });
     let asking = Asking::from("192.0.2.1");
     let policy = "RateLimit-Policy: \"api\";q=10;w=1;onehop-burst=20\r\n";
@@ -123,7 +123,8 @@ fn those_let_in_are_told_what_is_left_where_that_is_asked_for() {
 fn errors_of_others_tell_what_is_left_and_redirections_do_not() {
     let limiter = limiter(RateLimit { announce: true, ..limit(10, Duration::from_secs(1), 20) });
     let asking = Asking::from("192.0.2.1");
-    for (status, is_told) in [(200, true), (302, false), (308, false), (304, true), (404, true), (503, true)]
+    for (status, is_reported) in
+        [(200, true), (302, false), (308, false), (304, true), (404, true), (503, true)]
     {
         let mut context = asking.context();
         check_at(&limiter, SECOND, &mut context).unwrap();
@@ -137,12 +138,12 @@ fn errors_of_others_tell_what_is_left_and_redirections_do_not() {
             }
             _ => context.finish(&mut answer),
         }
-        assert_eq!(answer.fields.get("RateLimit").is_some(), is_told, "{status}");
+        assert_eq!(answer.fields.get("RateLimit").is_some(), is_reported, "{status}");
     }
 }
 
 #[test]
-fn of_several_zones_only_the_one_that_refuses_is_told() {
+fn of_several_zones_only_the_one_that_refuses_is_reported() {
     let second = limiter(RateLimit { announce: true, ..limit(5, Duration::from_secs(1), 5) });
     let hour = limiter(RateLimit { zone: "hour".to_owned(), ..limit(2, Duration::from_secs(3_600), 2) });
     let asking = Asking::from("192.0.2.1");

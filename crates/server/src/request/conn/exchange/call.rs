@@ -32,7 +32,7 @@ use onehop_connection::{Ended, ExchangeIo, RequestBody, ResponseWriter};
 const EARLY_HINTS: u16 = 103;
 
 /// How asking ended.
-struct Asked {
+struct CallEnd {
     /// An error: there is no client left to which anything could be sent.
     ended: Result<Ended, HttpError>,
     /// Bytes of the response's body.
@@ -73,7 +73,7 @@ impl Exchange {
             }
             // Answers to earlier requests must not wait for this one.
             self.flush(output).await?;
-            let Asked { ended, sent, trailers, spooled, delivery } = self
+            let CallEnd { ended, sent, trailers, spooled, delivery } = self
                 .ask_in_turn(&mut routing, backend, view, acquired, Ends { input, output, response })
                 .await;
             self.deadline.clear();
@@ -150,7 +150,7 @@ impl Exchange {
         view: &View,
         acquired: Acquired<'_>,
         ends: Ends<'_>,
-    ) -> Asked {
+    ) -> CallEnd {
         let Ends { input, output, response } = ends;
         let core = Rc::clone(&self.core);
         let counters = core.site_counters(view, Some(routing.number));
@@ -205,7 +205,7 @@ impl Exchange {
             }
             let sent = download.sent;
             let (trailers, spooled) = download.into_parts();
-            break Asked { ended, sent, trailers, spooled, delivery: responding.delivery() };
+            break CallEnd { ended, sent, trailers, spooled, delivery: responding.delivery() };
         }
     }
 

@@ -89,11 +89,11 @@ fn write_fields(call: &Call<'_>, context: &RequestContext<'_>, upgrade: bool, ou
     // Of whoever comes through a Unix socket and is not trusted nothing is known.
     if is_trusted || context.request.origin.peer.is_some() {
         write_forwarded_for(context.request.head, &context.request.origin, call.trust, out);
-        let told = |name| forwarding::forwarded(head, name).next_back().filter(|value| !value.is_empty());
-        let told = |name| if is_trusted { told(name) } else { None };
-        let scheme = told(b"x-forwarded-proto").unwrap_or(context.request.origin.scheme().as_bytes());
+        let reported = |name| forwarding::forwarded(head, name).next_back().filter(|value| !value.is_empty());
+        let reported = |name| if is_trusted { reported(name) } else { None };
+        let scheme = reported(b"x-forwarded-proto").unwrap_or(context.request.origin.scheme().as_bytes());
         write_line(out, b"X-Forwarded-Proto", scheme);
-        let host = told(b"x-forwarded-host").unwrap_or(host);
+        let host = reported(b"x-forwarded-host").unwrap_or(host);
         if !host.is_empty() {
             write_line(out, b"X-Forwarded-Host", host);
         }

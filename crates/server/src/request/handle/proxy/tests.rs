@@ -330,8 +330,8 @@ fn a_clients_address_is_believed_from_trusted_proxies_alone() {
     for number in 0..50 {
         let client = format!("198.51.100.{number}");
         let fields = format!("X-Forwarded-For: {client}\r\n");
-        let told = Client::new("/", &fields);
-        assert_eq!(told.number(&proxy), direct(&client), "{client} behind a trusted proxy");
+        let reported = Client::new("/", &fields);
+        assert_eq!(reported.number(&proxy), direct(&client), "{client} behind a trusted proxy");
         let stranger = Client { peer: ([203, 0, 113, 9], 1).into(), ..Client::new("/", &fields) };
         assert_eq!(stranger.number(&proxy), direct("203.0.113.9"), "whoever says so");
     }

@@ -9,7 +9,7 @@ fn accepting(server: &TestServer, path: &str, accept: &str) -> Response {
 }
 
 #[test]
-fn a_failed_upstream_is_told_in_what_the_client_names() {
+fn a_failed_upstream_is_reported_in_what_the_client_accepts() {
     let address = nowhere();
     let server = server(&format!("header X-Always 1\nreverse_proxy {address}"));
     let page = accepting(&server, "/", "text/html,*/*;q=0.8");

@@ -1,6 +1,6 @@
 //! Who is put under load: the same Express application behind limiters of onehop, of nginx and of its own.
 //!
-//! Owns how arms are started. All have the same application, the same static file in front of it and a limit that lets
+//! Owns how targets are started. All have the same application, the same static file in front of it and a limit that lets
 //! about as many wait, so that what differs is who is let in.
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -10,15 +10,15 @@ use std::time::Duration;
 use onehop_load::measure::Server;
 use onehop_load::plan::Expect;
 
-use crate::{Outcome, ground, install};
+use crate::{Outcome, install, workspace};
 
 use super::super::probe;
 use super::super::servers::{self, Cores, free_port};
+use super::cores::Home;
 use super::offer::FILE_PATH;
-use super::place::Home;
 use super::steps::{Application, BURN_UNITS};
 
-/// All arms, in the order in which they are printed and drawn.
+/// All targets, in the order in which they are printed and drawn.
 pub(super) const ALL: &[&str] = &[
     "onehop",
     "onehop-fixed",
@@ -29,7 +29,7 @@ pub(super) const ALL: &[&str] = &[
     "nginx-limit-req",
 ];
 
-/// The arms of a smoke run.
+/// The targets of a smoke run.
 pub(super) const SMOKE: &[&str] = &["onehop", "nginx-limit-conn"];
 
 /// Bytes of the static file: those of the page of `bench files`.
@@ -46,15 +46,15 @@ const LIMIT_CONN: u32 = 40;
 const LIMIT_REQ_BURST: u32 = 32;
 
 /// A way to limit.
-pub(super) struct Arm {
+pub(super) struct Target {
     /// Its name in tables, files and pictures.
     pub(super) name: &'static str,
     /// What its parts say about their versions.
     pub(super) version: String,
 }
 
-/// What is the same for all arms of a run.
-pub(super) struct Surroundings {
+/// What is the same for all targets of a run.
+pub(super) struct Environment {
     /// Where the application runs.
     pub(super) home: Home,
     node: String,
@@ -69,7 +69,7 @@ pub(super) struct Surroundings {
     burn_rounds: u64,
 }
 
-/// An arm that runs. What clients speak to ends first.
+/// A target that runs. What clients speak to ends first.
 pub(super) struct Running {
     servers: Vec<Server>,
     /// Where it answers.
@@ -78,15 +78,15 @@ pub(super) struct Running {
     pub(super) lines: Vec<String>,
 }
 
-impl Surroundings {
+impl Environment {
     /// Installs the application, measures the machine and writes the file.
-    pub(super) fn prepare(node: &str, home: Home) -> Outcome<Surroundings> {
-        let work = ground::target_folder("bench/overload")?;
+    pub(super) fn prepare(node: &str, home: Home) -> Outcome<Environment> {
+        let work = workspace::target_folder("bench/overload")?;
         let site = work.join("site");
         let file = site.join(FILE_PATH.trim_start_matches('/'));
         std::fs::create_dir_all(file.parent().unwrap_or(&site))?;
         std::fs::write(&file, "o".repeat(FILE_BYTES))?;
-        Ok(Surroundings {
+        Ok(Environment {
             runtime: home.write_script(&work, node)?,
             home,
             node: node.to_owned(),
@@ -146,20 +146,20 @@ impl Surroundings {
     }
 }
 
-impl Arm {
-    /// Installs what an arm needs.
-    pub(super) fn prepare(name: &str) -> Outcome<Arm> {
-        let name = ALL.iter().find(|&&known| known == name).ok_or("no such arm")?;
+impl Target {
+    /// Installs what a target needs.
+    pub(super) fn prepare(name: &str) -> Outcome<Target> {
+        let name = ALL.iter().find(|&&known| known == name).ok_or("no such target")?;
         let version = if is_onehop(name) {
-            if !ground::program().exists() {
-                return Err(format!("{} is not there", ground::program().display()).into());
+            if !workspace::program().exists() {
+                return Err(format!("{} is not there", workspace::program().display()).into());
             }
-            said(ground::program(), "--version")
+            said(workspace::program(), "--version")
         } else {
             install::debian(&["nginx-light"])?;
             said("/usr/sbin/nginx", "-v")
         };
-        Ok(Arm { name, version })
+        Ok(Target { name, version })
     }
 
     /// How it limits, in the words of its settings.
@@ -181,7 +181,7 @@ impl Arm {
     /// Starts it and waits until the application and the file are answered.
     pub(super) fn start(
         &self,
-        around: &Surroundings,
+        around: &Environment,
         application: Application,
         capacity: f64,
     ) -> Outcome<Running> {
@@ -202,7 +202,7 @@ impl Arm {
         running(vec![front, behind], port, vec![words.join(" "), line], application)?.with_file()
     }
 
-    fn onehop(&self, around: &Surroundings, port: u16, capacity: f64) -> Outcome<Vec<String>> {
+    fn onehop(&self, around: &Environment, port: u16, capacity: f64) -> Outcome<Vec<String>> {
         let settings = around.filled(
             "Onehopfile",
             &[
@@ -214,11 +214,11 @@ impl Arm {
                 ("LIMIT", &self.limit(capacity)),
             ],
         )?;
-        let program = ground::program().display().to_string();
+        let program = workspace::program().display().to_string();
         Ok(vec![program, "run".to_owned(), "--config".to_owned(), settings])
     }
 
-    fn nginx(&self, around: &Surroundings, port: u16, upstream: u16, capacity: f64) -> Outcome<Vec<String>> {
+    fn nginx(&self, around: &Environment, port: u16, upstream: u16, capacity: f64) -> Outcome<Vec<String>> {
         let zone = match self.name {
             "nginx-limit-conn" => {
                 "limit_conn_zone $server_name zone=all:1m; limit_conn_status 503;".to_owned()
@@ -293,7 +293,7 @@ impl Running {
 /// The application beside its packages.
 fn application() -> Outcome<PathBuf> {
     let place = install::javascript_rival("overload")?;
-    let servers = ground::root().join("benchmarks/servers");
+    let servers = workspace::root().join("benchmarks/servers");
     let copies = ["overload/express.mjs", "overload/pool.mjs", "frameworks/place.mjs", "app/work.mjs"];
     for copy in copies {
         let name = Path::new(copy).file_name().ok_or("a file without a name")?;
@@ -304,17 +304,17 @@ fn application() -> Outcome<PathBuf> {
 
 /// Steps of work that take 100 us here.
 fn burn_unit(node: &str) -> Outcome<u64> {
-    let script = ground::root().join("benchmarks/servers/app/calibrate.mjs").display().to_string();
-    let text = ground::output_of(node, &[&script]).ok_or_else(|| format!("{node} cannot run {script}"))?;
+    let script = workspace::root().join("benchmarks/servers/app/calibrate.mjs").display().to_string();
+    let text = workspace::output_of(node, &[&script]).ok_or_else(|| format!("{node} cannot run {script}"))?;
     let value: serde_json::Value = serde_json::from_str(&text)?;
     Ok(value["rounds"].as_u64().ok_or("no number of steps")?)
 }
 
 fn source() -> PathBuf {
-    ground::root().join("benchmarks/servers/overload")
+    workspace::root().join("benchmarks/servers/overload")
 }
 
 fn said(program: impl AsRef<std::ffi::OsStr>, option: &str) -> String {
-    let said = ground::output_of(program, &[option]).unwrap_or_default();
+    let said = workspace::output_of(program, &[option]).unwrap_or_default();
     said.lines().next().unwrap_or("unknown").to_owned()
 }

@@ -14,16 +14,16 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 /// A network namespace.
 #[derive(Debug)]
-pub struct Place {
+pub struct Namespace {
     space: File,
 }
 
-impl Place {
+impl Namespace {
     /// A new one, in which even loopback is down.
     ///
     /// # Errors
     /// Where the system does not allow it, or `unshare` is missing.
-    pub fn new() -> io::Result<Place> {
+    pub fn new() -> io::Result<Namespace> {
         // A thread of ours cannot leave its namespace for a new one without unsafe code; a child shows us its own.
         let words = ["--net", "sh", "-c", "echo made && exec cat"];
         let mut child = Command::new("unshare")
@@ -36,9 +36,9 @@ impl Place {
         let space = space_of(&mut child);
         drop(child.stdin.take());
         let output = child.wait_with_output()?;
-        space.map(|space| Place { space }).map_err(|error| {
-            let told = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-            if told.is_empty() { error } else { io::Error::new(error.kind(), told) }
+        space.map(|space| Namespace { space }).map_err(|error| {
+            let reported = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+            if reported.is_empty() { error } else { io::Error::new(error.kind(), reported) }
         })
     }
 

@@ -1,17 +1,9 @@
 //! Words that names no longer use, because the field has one of its own for the thing (STYLE.md, "Words").
 //!
-//! Only identifiers are looked at: in a sentence, `order` and `rest` are ordinary English. `known_words.txt` names the
-//! crates that still have one, and only ever gets shorter.
-
-use std::collections::BTreeSet;
+//! Only identifiers are looked at: in a sentence, `order` and `rest` are ordinary English.
 
 use super::finding::Finding;
 use super::source::Source;
-
-/// A word and crate on each line.
-const KNOWN: &str = include_str!("known_words.txt");
-
-const KNOWN_FILE: &str = "xtask/src/tidy/known_words.txt";
 
 /// Words that no identifier has as a part, and what is written instead.
 const RETIRED: &[(&str, &str)] = &[
@@ -78,46 +70,20 @@ const RETIRED_TYPES: &[(&str, &str)] = &[
 /// What stands before the name of a type or a module.
 const TYPE_WORDS: [&str; 6] = ["struct", "enum", "trait", "type", "union", "mod"];
 
-/// Reports retired words in crates that are not known to have them, and known ones that are gone.
+/// A name of the field that has a retired word in it.
+const ROUND_TRIP: [&str; 2] = ["round", "trip"];
+
+/// Reports retired words in the names of crates and of xtask; benchmarks, examples and fuzz targets are small and follow.
 pub(super) fn check(sources: &[Source], findings: &mut Vec<Finding>) {
-    check_against(KNOWN, sources, findings);
-}
-
-fn check_against(known: &str, sources: &[Source], findings: &mut Vec<Finding>) {
-    let listed: BTreeSet<&str> = known.lines().collect();
-    let mut found = BTreeSet::new();
-    for source in sources {
-        let Some(crate_name) = crate_of(&source.path) else { continue };
+    let ours = |source: &&Source| source.path.starts_with("crates/") || source.path.starts_with("xtask/");
+    for source in sources.iter().filter(ours) {
         for (index, line) in source.code.iter().enumerate() {
-            for (word, instead) in retired_in(line) {
-                let row = format!("{word} {crate_name}");
-                if !listed.contains(row.as_str()) {
-                    findings.push(Finding {
-                        path: source.path.clone(),
-                        line: index + 1,
-                        reason: format!("`{word}` is no word of the field: {instead}"),
-                    });
-                }
-                found.insert(row);
-            }
-        }
-    }
-    for (index, line) in known.lines().enumerate() {
-        if !line.starts_with('#') && !found.contains(line) {
-            findings.push(Finding {
-                path: KNOWN_FILE.to_owned(),
+            findings.extend(retired_in(line).into_iter().map(|(word, instead)| Finding {
+                path: source.path.clone(),
                 line: index + 1,
-                reason: format!("`{line}`: the word is gone there: remove this line"),
-            });
+                reason: format!("`{word}` is no word of the field: {instead}"),
+            }));
         }
-    }
-}
-
-/// `server` of `crates/server/src/…`; benchmarks, examples and fuzz targets are small and follow.
-fn crate_of(path: &str) -> Option<&str> {
-    match path.split('/').collect::<Vec<_>>().as_slice() {
-        ["crates", name, ..] | [name @ "xtask", ..] => Some(name),
-        _ => None,
     }
 }
 
@@ -130,7 +96,10 @@ fn retired_in(line: &str) -> Vec<(&'static str, &'static str)> {
             continue;
         }
         let parts = parts(name);
-        let has = |(word, _): &&(&str, &str)| parts.iter().any(|part| part == word);
+        let is_round_trip = parts.windows(2).any(|pair| pair == ROUND_TRIP);
+        let has = |(word, _): &&(&str, &str)| {
+            parts.iter().any(|part| part == word) && !(is_round_trip && *word == "trip")
+        };
         found.extend(RETIRED.iter().filter(has));
         if TYPE_WORDS.contains(&before) {
             found.extend(RETIRED_TYPES.iter().filter(|(word, _)| parts == [*word]));
@@ -161,9 +130,9 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(known: &str, text: &str, expected: &[(usize, &str)]) {
+    fn check(text: &str, expected: &[(usize, &str)]) {
         let mut findings = Vec::new();
-        check_against(known, &[Source::read("crates/x/src/a.rs", text)], &mut findings);
+        super::check(&[Source::read("crates/x/src/a.rs", text)], &mut findings);
         let found: Vec<(usize, &str)> =
             findings.iter().map(|finding| (finding.line, finding.reason.as_str())).collect();
         assert_eq!(found.len(), expected.len(), "{found:?}");
@@ -175,22 +144,20 @@ mod tests {
     #[test]
     fn a_retired_word_is_found_in_any_part_of_a_name_and_in_no_comment() {
         check(
-            "",
             "// the lane\nlet lane_count = planes(Lane::new(), LANE_MAX);\n",
             &[(2, "lane"), (2, "lane"), (2, "lane")],
         );
-        check("", "let text = \"lane\"; plane.planed();\n", &[]);
+        check("let text = \"lane\"; plane.planed();\n", &[]);
     }
 
     #[test]
     fn an_ordinary_word_is_refused_as_the_name_of_a_type_or_a_module() {
-        check("", "let order = rest.place();\n", &[]);
-        check("", "struct Order;\nmod place;\nstruct OrderOfBirth;\n", &[(1, "order"), (2, "place")]);
+        check("let order = rest.place();\n", &[]);
+        check("struct Order;\nmod place;\nstruct OrderOfBirth;\n", &[(1, "order"), (2, "place")]);
     }
 
     #[test]
-    fn the_list_of_known_words_only_gets_shorter() {
-        check("# known\nlane x\n", "struct Lane;\n", &[]);
-        check("# known\nlane x\nlane y\nseat x\n", "struct Lane;\n", &[(3, "lane y"), (4, "seat x")]);
+    fn a_round_trip_is_a_word_of_the_field() {
+        check("let round_trip = ROUND_TRIPS_MAX;\nlet trip = 1;\n", &[(2, "trip")]);
     }
 }

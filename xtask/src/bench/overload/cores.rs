@@ -1,6 +1,6 @@
 //! On which cores the three sides of the measurement run: the server that limits, the application, the load.
 //!
-//! Owns the choice, and the small script through which every arm starts the application, so that all of them start it in
+//! Owns the choice, and the small script through which every target starts the application, so that all of them start it in
 //! the same place. Server and load always have a core each. The application has one of its own where there is a third one;
 //! else it shares one, and takes only what the other side of it leaves (SCHED_IDLE): whoever answers, refuses or measures
 //! there does it when it has to, and all that this costs is missing from the application's answers.
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use onehop_load::measure;
 
-use crate::{Outcome, ground};
+use crate::{Outcome, workspace};
 
 /// Whose core the application shares where there is none for itself.
 pub(super) const BESIDE: &[&str] = &["server", "load"];
@@ -52,7 +52,7 @@ impl Home {
 
     /// Writes the script that starts `runtime` there. Its name is the runtime's, which tells how to speak to it.
     pub(super) fn write_script(&self, folder: &Path, runtime: &str) -> Outcome<PathBuf> {
-        let found = ground::output_of("sh", &["-c", &format!("command -v '{runtime}'")]);
+        let found = workspace::output_of("sh", &["-c", &format!("command -v '{runtime}'")]);
         let runtime = found.ok_or_else(|| format!("there is no `{runtime}` to run the application"))?;
         let script = folder.join(Path::new(&runtime).file_name().unwrap_or("node".as_ref()));
         std::fs::write(&script, self.script(&runtime))?;

@@ -1,4 +1,4 @@
-//! What is asked at a door, and whether it may be. Decides only; nothing here does anything.
+//! What is asked at a endpoint, and whether it may be. Decides only; nothing here does anything.
 
 use std::net::IpAddr;
 
@@ -27,9 +27,9 @@ pub(super) struct Request<'r> {
     pub(super) now: u64,
 }
 
-/// The door through which a request came.
+/// The endpoint through which a request came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Door {
+pub(super) enum Endpoint {
     /// The control socket: file permissions decided who comes in.
     Control,
     /// The admin address. `local` is the connection's own end.
@@ -41,7 +41,7 @@ pub(super) enum Door {
 
 /// What to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Ask {
+pub(super) enum Operation {
     /// `GET /status`
     Status,
     /// `GET /certificates`
@@ -104,7 +104,7 @@ pub(super) enum Ask {
 /// Why nothing is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refused {
-    /// The path is not served at this door.
+    /// The path is not served at this endpoint.
     NotFound,
     /// The path is, with this method.
     Method(&'static str),
@@ -119,28 +119,30 @@ pub(super) enum Refused {
 }
 
 /// Reads a request. HEAD asks as GET does; the codec leaves the body out. `token` is what a page has to send with a change.
-pub(super) fn read(door: Door, request: &Request<'_>, token: &str) -> Ask {
-    if let Door::Admin { local } = door
+pub(super) fn read(endpoint: Endpoint, request: &Request<'_>, token: &str) -> Operation {
+    if let Endpoint::Admin { local } = endpoint
         && !may_be_meant(request.host, local)
     {
-        return Ask::Refused(Refused::Host);
+        return Operation::Refused(Refused::Host);
     }
-    let asked = match door {
-        Door::Control => shown(request).or_else(|| controlled(request.path)),
-        Door::Admin { local: Some(local) } if local.to_canonical().is_loopback() => shown(request),
+    let asked = match endpoint {
+        Endpoint::Control => shown(request).or_else(|| controlled(request.path)),
+        Endpoint::Admin { local: Some(local) } if local.to_canonical().is_loopback() => shown(request),
         // Whoever reaches another interface learns what Prometheus does: there is no password.
-        Door::Admin { .. } => shown(request).filter(|(ask, _)| matches!(ask, Ask::Metrics | Ask::Health)),
+        Endpoint::Admin { .. } => {
+            shown(request).filter(|(ask, _)| matches!(ask, Operation::Metrics | Operation::Health))
+        }
     };
-    let Some((ask, wanted)) = asked else { return Ask::Refused(Refused::NotFound) };
+    let Some((ask, wanted)) = asked else { return Operation::Refused(Refused::NotFound) };
     match request.method {
         b"HEAD" if wanted == "GET" => ask,
-        method if method != wanted.as_bytes() => Ask::Refused(Refused::Method(wanted)),
+        method if method != wanted.as_bytes() => Operation::Refused(Refused::Method(wanted)),
         b"POST" => match may_change(request, token) {
             Ok(()) => ask,
-            Err(refused) => Ask::Refused(refused),
+            Err(refused) => Operation::Refused(refused),
         },
         // No page needs it, since it gets it with its address.
-        _ if ask == Ask::Token && request.origin.is_some() => Ask::Refused(Refused::Origin),
+        _ if ask == Operation::Token && request.origin.is_some() => Operation::Refused(Refused::Origin),
         _ => ask,
     }
 }
@@ -154,40 +156,40 @@ fn why(path: &[u8]) -> Option<String> {
     (!id.is_empty() && !id.contains('/')).then(|| id.to_owned())
 }
 
-/// What both doors show.
-fn shown(request: &Request<'_>) -> Option<(Ask, &'static str)> {
+/// What both listeners show.
+fn shown(request: &Request<'_>) -> Option<(Operation, &'static str)> {
     let range = || range(request);
-    let look = |view: Result<View, Refused>| view.map_or_else(Ask::Refused, Ask::Look);
+    let look = |view: Result<View, Refused>| view.map_or_else(Operation::Refused, Operation::Look);
     let ask = match request.path {
-        b"/status" => Ask::Status,
-        b"/certificates" => Ask::Certificates,
-        b"/metrics" => Ask::Metrics,
-        b"/healthz" => Ask::Health,
-        b"/live" => Ask::Live,
-        b"/slow" => Ask::Slow,
+        b"/status" => Operation::Status,
+        b"/certificates" => Operation::Certificates,
+        b"/metrics" => Operation::Metrics,
+        b"/healthz" => Operation::Health,
+        b"/live" => Operation::Live,
+        b"/slow" => Operation::Slow,
         b"/history" => look(range().map(|range| View::Curves { site: parameter(request, "site"), range })),
         b"/history/sites" => look(range().map(View::Sites)),
         b"/history/apps" => look(range().map(View::Apps)),
         b"/events" => look(range().map(View::Events)),
         b"/history/handlers" => look(parameter(request, "site").map(View::Handlers).ok_or(Refused::Query)),
-        b"/dashboard" => Ask::PageMoved,
-        path if path.starts_with(WHY) => Ask::Why { id: why(path)? },
-        path => Ask::Page(page::asset(path)?),
+        b"/dashboard" => Operation::PageMoved,
+        path if path.starts_with(WHY) => Operation::Why { id: why(path)? },
+        path => Operation::Page(page::asset(path)?),
     };
     Some((ask, "GET"))
 }
 
 /// What the control socket does besides.
-fn controlled(path: &[u8]) -> Option<(Ask, &'static str)> {
+fn controlled(path: &[u8]) -> Option<(Operation, &'static str)> {
     Some(match path {
-        b"/token" => (Ask::Token, "GET"),
-        b"/logs" => (Ask::Logs { follows: false }, "GET"),
-        b"/logs/follow" => (Ask::Logs { follows: true }, "GET"),
-        b"/reload" => (Ask::Reload(Restart::Changed), "POST"),
-        b"/restart" => (Ask::Reload(Restart::All), "POST"),
-        b"/stop" => (Ask::Stop, "POST"),
-        b"/marks/load/begin" => (Ask::Mark { begins: true }, "POST"),
-        b"/marks/load/end" => (Ask::Mark { begins: false }, "POST"),
+        b"/token" => (Operation::Token, "GET"),
+        b"/logs" => (Operation::Logs { follows: false }, "GET"),
+        b"/logs/follow" => (Operation::Logs { follows: true }, "GET"),
+        b"/reload" => (Operation::Reload(Restart::Changed), "POST"),
+        b"/restart" => (Operation::Reload(Restart::All), "POST"),
+        b"/stop" => (Operation::Stop, "POST"),
+        b"/marks/load/begin" => (Operation::Mark { begins: true }, "POST"),
+        b"/marks/load/end" => (Operation::Mark { begins: false }, "POST"),
         path => return roll(path).or_else(|| workers(path)).or_else(|| revocation(path)),
     })
 }
@@ -236,29 +238,29 @@ fn parameter(request: &Request<'_>, name: &str) -> Option<String> {
 }
 
 /// `/restart/APP`
-fn roll(path: &[u8]) -> Option<(Ask, &'static str)> {
+fn roll(path: &[u8]) -> Option<(Operation, &'static str)> {
     let app = std::str::from_utf8(path).ok()?.strip_prefix("/restart/")?;
     let is_name = !app.is_empty() && !app.contains('/');
-    is_name.then(|| (Ask::Roll(app.to_owned()), "POST"))
+    is_name.then(|| (Operation::Roll(app.to_owned()), "POST"))
 }
 
 /// `/workers/APP` or `/workers/APP/N`; names of applications hold no slash.
-fn workers(path: &[u8]) -> Option<(Ask, &'static str)> {
+fn workers(path: &[u8]) -> Option<(Operation, &'static str)> {
     let rest = std::str::from_utf8(path).ok()?.strip_prefix("/workers/")?;
     let (app, wanted) = match rest.split_once('/') {
         Some((app, wanted)) => (app, Some(wanted.parse().ok()?)),
         None => (rest, None),
     };
     let method = if wanted.is_some() { "POST" } else { "GET" };
-    (!app.is_empty()).then(|| (Ask::Workers { app: app.to_owned(), wanted }, method))
+    (!app.is_empty()).then(|| (Operation::Workers { app: app.to_owned(), wanted }, method))
 }
 
 /// `/certificates/NAME/revoke/REASON`; names of certificates hold no slash.
-fn revocation(path: &[u8]) -> Option<(Ask, &'static str)> {
+fn revocation(path: &[u8]) -> Option<(Operation, &'static str)> {
     let rest = std::str::from_utf8(path).ok()?.strip_prefix("/certificates/")?;
     let (name, reason) = rest.split_once("/revoke/").filter(|(name, _)| !name.is_empty())?;
     let reason = RevocationReason::of_name(reason)?;
-    Some((Ask::Revoke { name: name.to_owned(), reason }, "POST"))
+    Some((Operation::Revoke { name: name.to_owned(), reason }, "POST"))
 }
 
 /// A web page of a stranger can make its own name point at this machine (DNS rebinding) and read what it
@@ -291,15 +293,15 @@ mod tests {
 
     use super::*;
 
-    const ADMIN: Door = Door::Admin { local: Some(IpAddr::V4(Ipv4Addr::LOCALHOST)) };
-    const OUTSIDE: Door = Door::Admin { local: Some(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 5))) };
+    const ADMIN: Endpoint = Endpoint::Admin { local: Some(IpAddr::V4(Ipv4Addr::LOCALHOST)) };
+    const OUTSIDE: Endpoint = Endpoint::Admin { local: Some(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 5))) };
 
-    fn asked(wanted: Option<usize>) -> Ask {
-        Ask::Workers { app: "api".to_owned(), wanted }
+    fn asked(wanted: Option<usize>) -> Operation {
+        Operation::Workers { app: "api".to_owned(), wanted }
     }
 
-    fn revoke(name: &str) -> Ask {
-        Ask::Revoke { name: name.to_owned(), reason: RevocationReason::Superseded }
+    fn revoke(name: &str) -> Operation {
+        Operation::Revoke { name: name.to_owned(), reason: RevocationReason::Superseded }
     }
 
     const TOKEN: &str = "0123456789abcdef";
@@ -315,73 +317,83 @@ mod tests {
 
     #[test]
     fn each_door_answers_its_own_paths_only() {
-        for (door, method, path, expected) in [
-            (Door::Control, "GET", "/status", Ask::Status),
-            (Door::Control, "HEAD", "/status", Ask::Status),
-            (Door::Control, "GET", "/certificates", Ask::Certificates),
-            (Door::Control, "POST", "/certificates", Ask::Refused(Refused::Method("GET"))),
-            (ADMIN, "GET", "/certificates", Ask::Certificates),
-            (Door::Control, "POST", "/restart/api", Ask::Roll("api".to_owned())),
-            (Door::Control, "POST", "/restart/", Ask::Refused(Refused::NotFound)),
-            (ADMIN, "POST", "/restart/api", Ask::Refused(Refused::NotFound)),
-            (Door::Control, "GET", "/token", Ask::Token),
-            (ADMIN, "GET", "/token", Ask::Refused(Refused::NotFound)),
-            (ADMIN, "GET", "/live", Ask::Live),
-            (ADMIN, "GET", "/dashboard", Ask::PageMoved),
-            (ADMIN, "GET", "/dashboard/../token", Ask::Refused(Refused::NotFound)),
-            (ADMIN, "POST", "/history", Ask::Refused(Refused::Method("GET"))),
-            (Door::Control, "POST", "/certificates/*.a.example/revoke/superseded", revoke("*.a.example")),
-            (Door::Control, "POST", "/certificates/::1/revoke/superseded", revoke("::1")),
+        for (endpoint, method, path, expected) in [
+            (Endpoint::Control, "GET", "/status", Operation::Status),
+            (Endpoint::Control, "HEAD", "/status", Operation::Status),
+            (Endpoint::Control, "GET", "/certificates", Operation::Certificates),
+            (Endpoint::Control, "POST", "/certificates", Operation::Refused(Refused::Method("GET"))),
+            (ADMIN, "GET", "/certificates", Operation::Certificates),
+            (Endpoint::Control, "POST", "/restart/api", Operation::Roll("api".to_owned())),
+            (Endpoint::Control, "POST", "/restart/", Operation::Refused(Refused::NotFound)),
+            (ADMIN, "POST", "/restart/api", Operation::Refused(Refused::NotFound)),
+            (Endpoint::Control, "GET", "/token", Operation::Token),
+            (ADMIN, "GET", "/token", Operation::Refused(Refused::NotFound)),
+            (ADMIN, "GET", "/live", Operation::Live),
+            (ADMIN, "GET", "/dashboard", Operation::PageMoved),
+            (ADMIN, "GET", "/dashboard/../token", Operation::Refused(Refused::NotFound)),
+            (ADMIN, "POST", "/history", Operation::Refused(Refused::Method("GET"))),
+            (Endpoint::Control, "POST", "/certificates/*.a.example/revoke/superseded", revoke("*.a.example")),
+            (Endpoint::Control, "POST", "/certificates/::1/revoke/superseded", revoke("::1")),
             (
-                Door::Control,
+                Endpoint::Control,
                 "GET",
                 "/certificates/a.example/revoke/superseded",
-                Ask::Refused(Refused::Method("POST")),
+                Operation::Refused(Refused::Method("POST")),
             ),
             (
-                Door::Control,
+                Endpoint::Control,
                 "POST",
                 "/certificates/a.example/revoke/boredom",
-                Ask::Refused(Refused::NotFound),
+                Operation::Refused(Refused::NotFound),
             ),
-            (Door::Control, "POST", "/certificates//revoke/superseded", Ask::Refused(Refused::NotFound)),
-            (ADMIN, "POST", "/certificates/a.example/revoke/superseded", Ask::Refused(Refused::NotFound)),
-            (Door::Control, "POST", "/reload", Ask::Reload(Restart::Changed)),
-            (Door::Control, "POST", "/restart", Ask::Reload(Restart::All)),
-            (Door::Control, "GET", "/reload", Ask::Refused(Refused::Method("POST"))),
-            (Door::Control, "POST", "/marks/load/begin", Ask::Mark { begins: true }),
-            (Door::Control, "POST", "/marks/load/end", Ask::Mark { begins: false }),
-            (ADMIN, "POST", "/marks/load/begin", Ask::Refused(Refused::NotFound)),
-            (Door::Control, "GET", "/logs", Ask::Logs { follows: false }),
-            (Door::Control, "GET", "/logs/follow", Ask::Logs { follows: true }),
-            (Door::Control, "POST", "/logs", Ask::Refused(Refused::Method("GET"))),
-            (ADMIN, "GET", "/logs", Ask::Refused(Refused::NotFound)),
-            (Door::Control, "HEAD", "/stop", Ask::Refused(Refused::Method("POST"))),
-            (Door::Control, "GET", "/metrics", Ask::Metrics),
-            (Door::Control, "GET", "/healthz", Ask::Health),
-            (Door::Control, "GET", "/elsewhere", Ask::Refused(Refused::NotFound)),
-            (Door::Control, "GET", "/workers/api", asked(None)),
-            (Door::Control, "POST", "/workers/api/4", asked(Some(4))),
-            (Door::Control, "GET", "/workers/api/4", Ask::Refused(Refused::Method("POST"))),
-            (Door::Control, "POST", "/workers/api", Ask::Refused(Refused::Method("GET"))),
-            (Door::Control, "POST", "/workers/api/-1", Ask::Refused(Refused::NotFound)),
-            (Door::Control, "POST", "/workers/api/4/5", Ask::Refused(Refused::NotFound)),
-            (Door::Control, "GET", "/workers/", Ask::Refused(Refused::NotFound)),
-            (ADMIN, "GET", "/workers/api", Ask::Refused(Refused::NotFound)),
-            (Door::Control, "GET", "/slow", Ask::Slow),
-            (ADMIN, "GET", "/slow", Ask::Slow),
-            (ADMIN, "POST", "/slow", Ask::Refused(Refused::Method("GET"))),
-            (ADMIN, "GET", "/why/00ff", Ask::Why { id: "00ff".to_owned() }),
-            (Door::Control, "GET", "/why/", Ask::Refused(Refused::NotFound)),
-            (Door::Control, "GET", "/why/a/b", Ask::Refused(Refused::NotFound)),
-            (ADMIN, "GET", "/metrics", Ask::Metrics),
-            (ADMIN, "GET", "/healthz", Ask::Health),
-            (ADMIN, "POST", "/metrics", Ask::Refused(Refused::Method("GET"))),
-            (ADMIN, "POST", "/stop", Ask::Refused(Refused::NotFound)),
-            (ADMIN, "GET", "/status", Ask::Status),
-            (ADMIN, "GET", "/metrics/", Ask::Refused(Refused::NotFound)),
+            (
+                Endpoint::Control,
+                "POST",
+                "/certificates//revoke/superseded",
+                Operation::Refused(Refused::NotFound),
+            ),
+            (
+                ADMIN,
+                "POST",
+                "/certificates/a.example/revoke/superseded",
+                Operation::Refused(Refused::NotFound),
+            ),
+            (Endpoint::Control, "POST", "/reload", Operation::Reload(Restart::Changed)),
+            (Endpoint::Control, "POST", "/restart", Operation::Reload(Restart::All)),
+            (Endpoint::Control, "GET", "/reload", Operation::Refused(Refused::Method("POST"))),
+            (Endpoint::Control, "POST", "/marks/load/begin", Operation::Mark { begins: true }),
+            (Endpoint::Control, "POST", "/marks/load/end", Operation::Mark { begins: false }),
+            (ADMIN, "POST", "/marks/load/begin", Operation::Refused(Refused::NotFound)),
+            (Endpoint::Control, "GET", "/logs", Operation::Logs { follows: false }),
+            (Endpoint::Control, "GET", "/logs/follow", Operation::Logs { follows: true }),
+            (Endpoint::Control, "POST", "/logs", Operation::Refused(Refused::Method("GET"))),
+            (ADMIN, "GET", "/logs", Operation::Refused(Refused::NotFound)),
+            (Endpoint::Control, "HEAD", "/stop", Operation::Refused(Refused::Method("POST"))),
+            (Endpoint::Control, "GET", "/metrics", Operation::Metrics),
+            (Endpoint::Control, "GET", "/healthz", Operation::Health),
+            (Endpoint::Control, "GET", "/elsewhere", Operation::Refused(Refused::NotFound)),
+            (Endpoint::Control, "GET", "/workers/api", asked(None)),
+            (Endpoint::Control, "POST", "/workers/api/4", asked(Some(4))),
+            (Endpoint::Control, "GET", "/workers/api/4", Operation::Refused(Refused::Method("POST"))),
+            (Endpoint::Control, "POST", "/workers/api", Operation::Refused(Refused::Method("GET"))),
+            (Endpoint::Control, "POST", "/workers/api/-1", Operation::Refused(Refused::NotFound)),
+            (Endpoint::Control, "POST", "/workers/api/4/5", Operation::Refused(Refused::NotFound)),
+            (Endpoint::Control, "GET", "/workers/", Operation::Refused(Refused::NotFound)),
+            (ADMIN, "GET", "/workers/api", Operation::Refused(Refused::NotFound)),
+            (Endpoint::Control, "GET", "/slow", Operation::Slow),
+            (ADMIN, "GET", "/slow", Operation::Slow),
+            (ADMIN, "POST", "/slow", Operation::Refused(Refused::Method("GET"))),
+            (ADMIN, "GET", "/why/00ff", Operation::Why { id: "00ff".to_owned() }),
+            (Endpoint::Control, "GET", "/why/", Operation::Refused(Refused::NotFound)),
+            (Endpoint::Control, "GET", "/why/a/b", Operation::Refused(Refused::NotFound)),
+            (ADMIN, "GET", "/metrics", Operation::Metrics),
+            (ADMIN, "GET", "/healthz", Operation::Health),
+            (ADMIN, "POST", "/metrics", Operation::Refused(Refused::Method("GET"))),
+            (ADMIN, "POST", "/stop", Operation::Refused(Refused::NotFound)),
+            (ADMIN, "GET", "/status", Operation::Status),
+            (ADMIN, "GET", "/metrics/", Operation::Refused(Refused::NotFound)),
         ] {
-            assert_eq!(read(door, &request(method, path), TOKEN), expected, "{method} {path}");
+            assert_eq!(read(endpoint, &request(method, path), TOKEN), expected, "{method} {path}");
         }
     }
 
@@ -404,73 +416,80 @@ mod tests {
         ] {
             let asked = Request { host: Some(host.as_bytes()), ..request("GET", "/metrics") };
             let ask = read(OUTSIDE, &asked, TOKEN);
-            assert_eq!(ask == Ask::Metrics, meant, "{host:?}");
+            assert_eq!(ask == Operation::Metrics, meant, "{host:?}");
         }
         let without = Request { host: None, ..request("GET", "/metrics") };
-        assert_eq!(read(OUTSIDE, &without, TOKEN), Ask::Metrics);
+        assert_eq!(read(OUTSIDE, &without, TOKEN), Operation::Metrics);
         let other = Request { host: Some(b"anything.example"), ..request("GET", "/status") };
-        assert_eq!(read(Door::Control, &other, TOKEN), Ask::Status);
+        assert_eq!(read(Endpoint::Control, &other, TOKEN), Operation::Status);
     }
 
     #[test]
     fn on_another_interface_than_loopback_there_are_metrics_and_health_only() {
         let here = |path| read(OUTSIDE, &request("GET", path), TOKEN);
-        assert_eq!((here("/metrics"), here("/healthz")), (Ask::Metrics, Ask::Health));
+        assert_eq!((here("/metrics"), here("/healthz")), (Operation::Metrics, Operation::Health));
         for path in
             ["/status", "/certificates", "/history", "/events", "/live", "/slow", "/why/00ff", "/dashboard/"]
         {
-            assert_eq!(here(path), Ask::Refused(Refused::NotFound), "{path}");
-            assert_ne!(read(ADMIN, &request("GET", path), TOKEN), Ask::Refused(Refused::NotFound), "{path}");
+            assert_eq!(here(path), Operation::Refused(Refused::NotFound), "{path}");
+            assert_ne!(
+                read(ADMIN, &request("GET", path), TOKEN),
+                Operation::Refused(Refused::NotFound),
+                "{path}"
+            );
         }
         // IPv4 on a socket of IPv6.
-        let mapped = Door::Admin { local: Some(IpAddr::V6(Ipv4Addr::LOCALHOST.to_ipv6_mapped())) };
-        assert_eq!(read(mapped, &request("GET", "/status"), TOKEN), Ask::Status);
+        let mapped = Endpoint::Admin { local: Some(IpAddr::V6(Ipv4Addr::LOCALHOST.to_ipv6_mapped())) };
+        assert_eq!(read(mapped, &request("GET", "/status"), TOKEN), Operation::Status);
     }
 
     #[test]
     fn a_page_changes_nothing_without_the_token_and_one_of_another_origin_nothing_at_all() {
-        let reload = Ask::Reload(Restart::Changed);
+        let reload = Operation::Reload(Restart::Changed);
         for (origin, token, expected) in [
             (None, None, reload.clone()),
             (None, Some(TOKEN), reload.clone()),
-            (None, Some("0123456789abcdee"), Ask::Refused(Refused::Token)),
-            (None, Some(""), Ask::Refused(Refused::Token)),
+            (None, Some("0123456789abcdee"), Operation::Refused(Refused::Token)),
+            (None, Some(""), Operation::Refused(Refused::Token)),
             (Some("http://127.0.0.1:4711"), Some(TOKEN), reload.clone()),
             (Some("http://localhost:4711"), Some(TOKEN), reload),
-            (Some("http://127.0.0.1:4711"), None, Ask::Refused(Refused::Token)),
-            (Some("http://attacker.example"), Some(TOKEN), Ask::Refused(Refused::Origin)),
-            (Some("null"), Some(TOKEN), Ask::Refused(Refused::Origin)),
-            (Some("http://127.0.0.1.attacker.example"), Some(TOKEN), Ask::Refused(Refused::Origin)),
+            (Some("http://127.0.0.1:4711"), None, Operation::Refused(Refused::Token)),
+            (Some("http://attacker.example"), Some(TOKEN), Operation::Refused(Refused::Origin)),
+            (Some("null"), Some(TOKEN), Operation::Refused(Refused::Origin)),
+            (Some("http://127.0.0.1.attacker.example"), Some(TOKEN), Operation::Refused(Refused::Origin)),
         ] {
             let asked = Request {
                 origin: origin.map(str::as_bytes),
                 token: token.map(str::as_bytes),
                 ..request("POST", "/reload")
             };
-            assert_eq!(read(Door::Control, &asked, TOKEN), expected, "{origin:?} {token:?}");
+            assert_eq!(read(Endpoint::Control, &asked, TOKEN), expected, "{origin:?} {token:?}");
         }
         let page = Request { origin: Some(b"http://127.0.0.1:4711"), ..request("GET", "/token") };
-        assert_eq!(read(Door::Control, &page, TOKEN), Ask::Refused(Refused::Origin));
+        assert_eq!(read(Endpoint::Control, &page, TOKEN), Operation::Refused(Refused::Origin));
     }
 
     #[test]
     fn a_range_is_the_last_hour_unless_it_is_said() {
-        let events = |from, to| Ask::Look(View::Events(Range { from, to }));
+        let events = |from, to| Operation::Look(View::Events(Range { from, to }));
         for (query, expected) in [
             ("", events(6_401, 10_001)),
             ("?from=5", events(5, 10_001)),
             ("?to=7200&from=10", events(10, 7_200)),
             ("?to=7200", events(3_600, 7_200)),
-            ("?from=10&to=10", Ask::Refused(Refused::Query)),
-            ("?from=-1", Ask::Refused(Refused::Query)),
-            ("?to=99999999999", Ask::Refused(Refused::Query)),
+            ("?from=10&to=10", Operation::Refused(Refused::Query)),
+            ("?from=-1", Operation::Refused(Refused::Query)),
+            ("?to=99999999999", Operation::Refused(Refused::Query)),
         ] {
             let path = format!("/events{query}");
             assert_eq!(read(ADMIN, &request("GET", &path), TOKEN), expected, "{query}");
         }
         let site = "/history?site=https%3A%2F%2Fa.example&from=1&to=2";
         let curves = View::Curves { site: Some("https://a.example".into()), range: Range { from: 1, to: 2 } };
-        assert_eq!(read(ADMIN, &request("GET", site), TOKEN), Ask::Look(curves));
-        assert_eq!(read(ADMIN, &request("GET", "/history/handlers"), TOKEN), Ask::Refused(Refused::Query));
+        assert_eq!(read(ADMIN, &request("GET", site), TOKEN), Operation::Look(curves));
+        assert_eq!(
+            read(ADMIN, &request("GET", "/history/handlers"), TOKEN),
+            Operation::Refused(Refused::Query)
+        );
     }
 }

@@ -205,8 +205,11 @@ mod tests {
     #[test]
     fn a_list_of_names_knows_its_words() {
         let known = ["nginx", "caddy"];
-        assert_eq!(Options::new(&["--arms", "caddy"]).names("--arms", &known, &known).unwrap(), ["caddy"]);
-        assert!(Options::new(&["--arms", "apache"]).names("--arms", &known, &known).is_err());
-        assert_eq!(Options::new(&[]).names("--arms", &known, &["nginx"]).unwrap(), ["nginx"]);
+        assert_eq!(
+            Options::new(&["--targets", "caddy"]).names("--targets", &known, &known).unwrap(),
+            ["caddy"]
+        );
+        assert!(Options::new(&["--targets", "apache"]).names("--targets", &known, &known).is_err());
+        assert_eq!(Options::new(&[]).names("--targets", &known, &["nginx"]).unwrap(), ["nginx"]);
     }
 }

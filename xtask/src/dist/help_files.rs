@@ -4,14 +4,14 @@
 
 use std::path::Path;
 
-use crate::{Outcome, ground};
+use crate::{Outcome, workspace};
 
 /// A program that names commands without end is not ours.
 const MANUALS_MAX: usize = 200;
 
 /// What the program says about itself.
 #[derive(Default)]
-pub(super) struct Pages {
+pub(super) struct HelpFiles {
     /// `onehop-bench-max` and its page.
     pub(super) manuals: Vec<(String, Vec<u8>)>,
     pub(super) bash: Vec<u8>,
@@ -19,15 +19,16 @@ pub(super) struct Pages {
     pub(super) fish: Vec<u8>,
 }
 
-impl Pages {
+impl HelpFiles {
     /// Asks the first program that runs here.
-    pub(super) fn ask<'a>(mut programs: impl Iterator<Item = &'a Path>) -> Outcome<Pages> {
-        let program = programs.find(|program| ground::output_of(program, &["--version"]).is_some()).ok_or(
-            "none of the programs runs on this machine, and manual pages are written by the program: \
+    pub(super) fn ask<'a>(mut programs: impl Iterator<Item = &'a Path>) -> Outcome<HelpFiles> {
+        let program =
+            programs.find(|program| workspace::output_of(program, &["--version"]).is_some()).ok_or(
+                "none of the programs runs on this machine, and manual pages are written by the program: \
              build for this architecture as well, or install qemu-user-static",
-        )?;
+            )?;
         let said = |words: &[&str]| -> Outcome<Vec<u8>> {
-            let text = ground::output_of(program, words)
+            let text = workspace::output_of(program, words)
                 .ok_or_else(|| format!("`{} {}` failed", program.display(), words.join(" ")))?;
             Ok(format!("{text}\n").into_bytes())
         };
@@ -48,7 +49,7 @@ impl Pages {
         }
         manuals.sort();
         let [bash, zsh, fish] = ["bash", "zsh", "fish"].map(|shell| said(&["completions", shell]));
-        Ok(Pages { manuals, bash: bash?, zsh: zsh?, fish: fish? })
+        Ok(HelpFiles { manuals, bash: bash?, zsh: zsh?, fish: fish? })
     }
 }
 
