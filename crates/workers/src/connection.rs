@@ -7,7 +7,6 @@
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::io;
-use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -15,14 +14,13 @@ use std::time::Instant;
 
 use onehop_wire::limits::{CONNECTION_SLOT, PAYLOAD_BYTES_MAX};
 use onehop_wire::{self as wire, Frame, Known, Meter, Payload, Sender, Slots, Window};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::UnixStream;
 
 use crate::limits::{
     CONNECTION_BUFFER_BYTES, CONNECTION_INBOXES_KEPT_MAX, CONNECTION_OUT_BYTES_MAX,
     CONNECTION_READS_PER_TURN, CONNECTION_SLOTS_MAX, CONNECTION_WINDOW_BYTES, SERVER_CONCURRENCY,
     STREAM_WINDOW_BYTES,
 };
+use crate::socket::Socket;
 use crate::stream_state::{StreamState, body_bytes};
 use crate::worker::{ConnectionEvent, Worker, WorkerId};
 
@@ -80,7 +78,7 @@ impl WorkerConnections {
     /// Serves this end of a worker connection from now on, in a task of the core, and reports what becomes of it.
     pub fn attach(self: &Rc<Self>, worker: Arc<Worker>, socket: std::os::unix::net::UnixStream) {
         let core = self.core;
-        let socket = match socket.set_nonblocking(true).and_then(|()| UnixStream::from_std(socket)) {
+        let socket = match Socket::new(socket) {
             Ok(socket) => socket,
             Err(error) => {
                 worker.report(ConnectionEvent::Lost { core, reason: error.to_string(), is_broken: false });
@@ -238,7 +236,7 @@ impl State {
 /// Moves the bytes of a connection.
 struct ConnectionTask {
     connection: Rc<WorkerConnection>,
-    socket: UnixStream,
+    socket: Socket,
     input: Vec<u8>,
     /// Bytes of `input` that are not decoded yet.
     filled: usize,
@@ -248,7 +246,7 @@ struct ConnectionTask {
 }
 
 impl ConnectionTask {
-    fn new(connection: Rc<WorkerConnection>, socket: UnixStream) -> Self {
+    fn new(connection: Rc<WorkerConnection>, socket: Socket) -> Self {
         let input = vec![0; CONNECTION_BUFFER_BYTES];
         Self { connection, socket, input, filled: 0, writing: Vec::new(), written: 0 }
     }
@@ -269,15 +267,14 @@ impl ConnectionTask {
 
     fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<(String, bool)> {
         for _ in 0..CONNECTION_READS_PER_TURN {
-            let mut buffer = ReadBuf::new(self.input.get_mut(self.filled..).unwrap_or_default());
-            match Pin::new(&mut self.socket).poll_read(context, &mut buffer) {
+            let room = self.input.get_mut(self.filled..).unwrap_or_default();
+            let count = match self.socket.poll_read(context, room) {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(Err(error)) => {
                     return Poll::Ready((format!("its connection cannot be read: {error}"), false));
                 }
-                Poll::Ready(Ok(())) => {}
-            }
-            let count = buffer.filled().len();
+                Poll::Ready(Ok(count)) => count,
+            };
             if count == 0 {
                 return Poll::Ready(("its connection was closed".to_owned(), false));
             }
@@ -317,13 +314,14 @@ impl ConnectionTask {
                 self.written = 0;
                 let mut state = self.connection.state.borrow_mut();
                 if state.out.is_empty() {
+                    self.socket.wrote_all();
                     state.writer = Some(context.waker().clone());
                     return Poll::Pending;
                 }
                 std::mem::swap(&mut state.out, &mut self.writing);
             }
             let rest = self.writing.get(self.written..).unwrap_or_default();
-            match Pin::new(&mut self.socket).poll_write(context, rest) {
+            match self.socket.poll_write(context, rest) {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(Err(error)) => return Poll::Ready(error),
                 Poll::Ready(Ok(0)) => return Poll::Ready(io::ErrorKind::WriteZero.into()),

@@ -36,6 +36,7 @@ pub mod pool;
 pub mod program;
 mod request_body;
 mod response;
+mod socket;
 mod stalls;
 pub mod stream;
 mod stream_state;
