@@ -314,7 +314,9 @@ impl ConnectionTask {
                 self.written = 0;
                 let mut state = self.connection.state.borrow_mut();
                 if state.out.is_empty() {
-                    self.socket.wrote_all();
+                    if let Err(error) = self.socket.wrote_all(context) {
+                        return Poll::Ready(error);
+                    }
                     state.writer = Some(context.waker().clone());
                     return Poll::Pending;
                 }
