@@ -127,18 +127,14 @@ fn parts(name: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::finding::expect;
     use super::*;
 
     #[track_caller]
     fn check(text: &str, expected: &[(usize, &str)]) {
         let mut findings = Vec::new();
         super::check(&[Source::read("crates/x/src/a.rs", text)], &mut findings);
-        let found: Vec<(usize, &str)> =
-            findings.iter().map(|finding| (finding.line, finding.reason.as_str())).collect();
-        assert_eq!(found.len(), expected.len(), "{found:?}");
-        for ((line, reason), (expected_line, part)) in found.iter().zip(expected) {
-            assert!(line == expected_line && reason.contains(part), "line {line}: {reason}");
-        }
+        expect(&findings, expected);
     }
 
     #[test]

@@ -322,6 +322,7 @@ fn numbers(line: &str) -> Vec<u128> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::finding::expect;
     use super::*;
 
     #[track_caller]
@@ -332,12 +333,7 @@ mod tests {
         } else {
             check_other(path, text, &mut findings);
         }
-        let found: Vec<(usize, &str)> =
-            findings.iter().map(|finding| (finding.line, finding.reason.as_str())).collect();
-        assert_eq!(found.len(), expected.len(), "{found:?}");
-        for ((line, reason), (expected_line, part)) in found.iter().zip(expected) {
-            assert!(line == expected_line && reason.contains(part), "line {line}: {reason}");
-        }
+        expect(&findings, expected);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What `bench distance` asks whom: targets, cases, and the figures that are the issue of it.
+//! What `bench distance` measures: targets, cases, and the bounds of their figures.
 //!
 //! Data only; it starts nothing.
 

@@ -1,4 +1,4 @@
-//! One target in a world of its own: two ends, the search server at the far one, and what stands at the near one.
+//! One target between two network namespaces: the search server in the far one, a proxy and the clients in the near one.
 //!
 //! Owns both servers; they end before their network does. Every world has the same addresses, because none sees another.
 

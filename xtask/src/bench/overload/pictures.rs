@@ -8,7 +8,7 @@ use super::plot::{Axis, Chart, Position, Rule, Scale, Series};
 use super::steps::{Application, STEPS, Step, UNLOADED};
 use super::targets;
 
-/// The target whose line is thicker.
+/// The target that charts draw with a thicker line.
 const OURS: &str = "onehop";
 
 /// A picture with the name of its file.

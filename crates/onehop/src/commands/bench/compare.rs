@@ -17,8 +17,8 @@ use crate::failure::Failure;
 use crate::units;
 
 pub(super) fn compare(arguments: &Compare) -> Result<(), Failure> {
-    let form = RequestOptions::of(&arguments.request)?;
-    let mut targets = targets::read(&arguments.arms, &arguments.url, &form, arguments.ready_within)?;
+    let options = RequestOptions::of(&arguments.request)?;
+    let mut targets = targets::read(&arguments.arms, &arguments.url, &options, arguments.ready_within)?;
     let settings = settings(arguments);
     let mut session = Session::begin(&arguments.output)?;
     for request in targets.iter().flat_map(|target| &target.requests) {

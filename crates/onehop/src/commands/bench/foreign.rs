@@ -64,7 +64,7 @@ fn plan(asked: &Options, own: &AmongForeign) -> Result<Plan, Failure> {
         Protocol::Http1 => asked.protocol,
         protocol => protocol,
     };
-    let form = RequestOptions {
+    let options = RequestOptions {
         method: asked.method.clone(),
         fields: asked.fields.clone(),
         body,
@@ -79,7 +79,7 @@ fn plan(asked: &Options, own: &AmongForeign) -> Result<Plan, Failure> {
             Some(socket) => url.over(socket.clone()),
             None => url,
         };
-        requests.push(form.to(url, 1)?);
+        requests.push(options.to(url, 1)?);
     }
     let connections = asked.connections;
     Ok(Plan {

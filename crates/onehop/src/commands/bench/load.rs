@@ -28,7 +28,7 @@ const TIME_UNTIL_NARROW: Duration = Duration::from_secs(300);
 const WARM_UP: Duration = Duration::from_secs(1);
 
 pub(super) fn load(arguments: &Load) -> Result<(), Failure> {
-    let form = RequestOptions::of(&arguments.request)?;
+    let options = RequestOptions::of(&arguments.request)?;
     let mut requests = Vec::new();
     for url in &arguments.urls {
         let (weight, url) = requests::weighted(url)?;
@@ -36,7 +36,7 @@ pub(super) fn load(arguments: &Load) -> Result<(), Failure> {
             Some(socket) => url.over(socket.clone()),
             None => url,
         };
-        requests.push(form.to(url, weight)?);
+        requests.push(options.to(url, weight)?);
     }
     let mut plans = plans(arguments, requests)?;
     let mut session = Session::begin(&arguments.output)?;
@@ -232,12 +232,12 @@ mod tests {
         let Command::Bench(bench) = Arguments::try_parse_from(words).unwrap().command else {
             panic!("{line} is a bench");
         };
-        let form = RequestOptions::of(&bench.load.request)?;
+        let options = RequestOptions::of(&bench.load.request)?;
         let requests = bench
             .load
             .urls
             .iter()
-            .map(|url| requests::weighted(url).and_then(|(weight, to)| form.to(to, weight)));
+            .map(|url| requests::weighted(url).and_then(|(weight, to)| options.to(to, weight)));
         plans(&bench.load, requests.collect::<Result<_, _>>()?)
     }
 

@@ -13,7 +13,7 @@ use crate::arguments::Max;
 use crate::failure::Failure;
 
 pub(super) fn max(arguments: &Max) -> Result<(), Failure> {
-    let form = RequestOptions::of(&arguments.request)?;
+    let options = RequestOptions::of(&arguments.request)?;
     let mut plan = load::skeleton(&arguments.shape, arguments.connections);
     for url in &arguments.urls {
         let (weight, url) = requests::weighted(url)?;
@@ -21,7 +21,7 @@ pub(super) fn max(arguments: &Max) -> Result<(), Failure> {
             Some(socket) => url.over(socket.clone()),
             None => url,
         };
-        plan.requests.push(form.to(url, weight)?);
+        plan.requests.push(options.to(url, weight)?);
     }
     // The search chooses the rates; what it keeps of this are the connections and the spacing.
     plan.pace = load::open(&Rates::constant(1.0), arguments.arrivals, arguments.time, arguments.connections);

@@ -17,15 +17,15 @@ use crate::failure::Failure;
 const WIDTH: usize = 100;
 const WIDTH_MIN: usize = 40;
 
-/// A form of a report.
-type RequestOptions = fn(&Report) -> String;
+/// Writes a report in one format.
+type Format = fn(&Report) -> String;
 
 /// Where a result goes, checked.
 #[derive(Debug)]
 pub(crate) struct Destinations {
-    files: Vec<(RequestOptions, PathBuf)>,
+    files: Vec<(Format, PathBuf)>,
     /// What standard output gets in the place of the text.
-    instead_of_text: Option<RequestOptions>,
+    instead_of_text: Option<Format>,
     /// The text has all that was found.
     is_verbose: bool,
 }
@@ -33,36 +33,38 @@ pub(crate) struct Destinations {
 impl Destinations {
     /// Checks that all of it can be written.
     pub(crate) fn check(output: &Output) -> Result<Destinations, Failure> {
-        let wanted: [(&Option<PathBuf>, RequestOptions); 3] = [
+        let wanted: [(&Option<PathBuf>, Format); 3] = [
             (&output.json, json),
             (&output.html, onehop_report::html),
             (&output.markdown, onehop_report::markdown),
         ];
         let mut destinations =
             Destinations { files: Vec::new(), instead_of_text: None, is_verbose: output.verbose };
-        for (path, form) in wanted {
+        for (path, format) in wanted {
             let Some(path) = path else { continue };
             if path == Path::new("-") {
-                if destinations.instead_of_text.replace(form).is_some() {
-                    return Err(Failure::wrong("only one form of the result can go to standard output (-)"));
+                if destinations.instead_of_text.replace(format).is_some() {
+                    return Err(Failure::wrong(
+                        "only one format of the result can go to standard output (-)",
+                    ));
                 }
                 continue;
             }
             check_file(path)?;
-            destinations.files.push((form, path.clone()));
+            destinations.files.push((format, path.clone()));
         }
         Ok(destinations)
     }
 
     /// Writes all of it; what fails is told after the rest was written.
     pub(crate) fn write(&self, report: &Report) -> Result<(), Failure> {
-        let reported = self.instead_of_text.map_or_else(|| self.text(report), |form| form(report));
+        let reported = self.instead_of_text.map_or_else(|| self.text(report), |format| format(report));
         let mut failed = Vec::new();
         if let Err(error) = print_all(reported.as_bytes()) {
             failed.push(format!("cannot write to standard output: {error}"));
         }
-        for (form, path) in &self.files {
-            match std::fs::write(path, form(report)) {
+        for (format, path) in &self.files {
+            match std::fs::write(path, format(report)) {
                 Ok(()) => crate::report::write_line(&format!("written: {}", path.display())),
                 Err(error) => failed.push(format!("cannot write {}: {error}", path.display())),
             }
@@ -77,8 +79,8 @@ impl Destinations {
             Ok(size) if size.ws_col > 0 => usize::from(size.ws_col).clamp(WIDTH_MIN, WIDTH),
             _ => WIDTH,
         };
-        let form = if self.is_verbose { onehop_report::text } else { onehop_report::brief };
-        form(report, is_terminal && !no_colour, width)
+        let format = if self.is_verbose { onehop_report::text } else { onehop_report::brief };
+        format(report, is_terminal && !no_colour, width)
     }
 }
 

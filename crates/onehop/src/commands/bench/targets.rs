@@ -19,12 +19,12 @@ const NAME_LETTERS_MAX: usize = 32;
 pub(super) fn read(
     texts: &[String],
     url: &str,
-    form: &RequestOptions,
+    options: &RequestOptions,
     ready_within: Duration,
 ) -> Result<Vec<Target>, Failure> {
     let mut targets: Vec<Target> = Vec::new();
     for text in texts {
-        let mut target = read_one(text, url, form, ready_within)?;
+        let mut target = read_one(text, url, options, ready_within)?;
         let plain = target.name.clone();
         let mut number = 1;
         while targets.iter().any(|other| other.name == target.name) {
@@ -36,7 +36,12 @@ pub(super) fn read(
     Ok(targets)
 }
 
-fn read_one(text: &str, url: &str, form: &RequestOptions, ready_within: Duration) -> Result<Target, Failure> {
+fn read_one(
+    text: &str,
+    url: &str,
+    options: &RequestOptions,
+    ready_within: Duration,
+) -> Result<Target, Failure> {
     let (name, rest) = match text.split_once('=') {
         // `B=:8080` is a name; `PORT=3000 node server.js` and `env PORT=3000 node server.js` have none.
         Some((name, rest)) if is_name(name) && (Url::is_meant(rest.trim()) || !ends_in_variable(name)) => {
@@ -50,7 +55,7 @@ fn read_one(text: &str, url: &str, form: &RequestOptions, ready_within: Duration
         return Ok(Target {
             name,
             source: Source::Running,
-            requests: vec![form.to(url, 1)?],
+            requests: vec![options.to(url, 1)?],
             check: Check::default(),
         });
     }
@@ -75,7 +80,7 @@ fn read_one(text: &str, url: &str, form: &RequestOptions, ready_within: Duration
         Endpoint::Unix(_) => None,
     };
     let start = Start { words, environment, directory: None, port, behind: Vec::new(), ready_within };
-    let mut request = form.to(url, 1)?;
+    let mut request = options.to(url, 1)?;
     if let (Address::Tcp(address), Some(port)) = (&mut request.address, port) {
         address.set_port(port);
     }
@@ -119,7 +124,7 @@ mod tests {
     use super::*;
 
     fn target(text: &str) -> Target {
-        let form = RequestOptions {
+        let options = RequestOptions {
             method: "GET".to_owned(),
             fields: Vec::new(),
             body: None,
@@ -127,7 +132,7 @@ mod tests {
             tls: tls::Client::default(),
             protocol: Protocol::Http1,
         };
-        read_one(text, "/path", &form, Duration::from_secs(1)).unwrap()
+        read_one(text, "/path", &options, Duration::from_secs(1)).unwrap()
     }
 
     fn start(text: &str) -> (String, Start, String) {
@@ -178,7 +183,7 @@ mod tests {
 
     #[test]
     fn names_differ() {
-        let form = RequestOptions {
+        let options = RequestOptions {
             method: "GET".to_owned(),
             fields: Vec::new(),
             body: None,
@@ -187,9 +192,9 @@ mod tests {
             protocol: Protocol::Http1,
         };
         let texts = ["node a.js", "node a.js", "b=node a.js"].map(str::to_owned);
-        let targets = read(&texts, "/", &form, Duration::from_secs(1)).unwrap();
+        let targets = read(&texts, "/", &options, Duration::from_secs(1)).unwrap();
         let names: Vec<&str> = targets.iter().map(|target| target.name.as_str()).collect();
         assert_eq!(names, ["node a.js", "node a.js (2)", "b"]);
-        assert!(read(&[" ".to_owned()], "/", &form, Duration::ZERO).is_err());
+        assert!(read(&[" ".to_owned()], "/", &options, Duration::ZERO).is_err());
     }
 }

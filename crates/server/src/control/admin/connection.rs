@@ -1,4 +1,4 @@
-//! One connection to a endpoint: requests in, answers out, every step under a deadline.
+//! One connection to an endpoint: requests in, answers out, every step under a deadline.
 
 use std::io;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ pub(super) async fn answer<S: AsyncRead + AsyncWrite + Unpin>(
     let _ = connection.run(endpoint, &api, &token).await;
 }
 
-/// A place for each listener to `/live`, of all listeners.
+/// A place for each client of `/live`, of both listeners.
 static LISTENERS: Semaphore = Semaphore::const_new(LIVE_LISTENERS_MAX);
 
 pub(super) struct Connection<S> {
@@ -159,7 +159,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.codec.write_head(out, head);
     }
 
-    /// Reads a head and throws its body away; `false` where the client is gone. No request to a endpoint has
+    /// Reads a head and throws its body away; `false` where the client is gone. No request to an endpoint has
     /// a body that means anything.
     async fn read_request(&mut self) -> io::Result<Result<bool, Refusal>> {
         // Between requests a client may be silent for longer than within one.

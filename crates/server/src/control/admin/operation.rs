@@ -1,4 +1,4 @@
-//! What is asked at a endpoint, and whether it may be. Decides only; nothing here does anything.
+//! What is asked at an endpoint, and whether it may be. Decides only; nothing here does anything.
 
 use std::net::IpAddr;
 
@@ -129,21 +129,20 @@ pub(super) fn read(endpoint: Endpoint, request: &Request<'_>, token: &str) -> Op
         Endpoint::Control => shown(request).or_else(|| controlled(request.path)),
         Endpoint::Admin { local: Some(local) } if local.to_canonical().is_loopback() => shown(request),
         // Whoever reaches another interface learns what Prometheus does: there is no password.
-        Endpoint::Admin { .. } => {
-            shown(request).filter(|(ask, _)| matches!(ask, Operation::Metrics | Operation::Health))
-        }
+        Endpoint::Admin { .. } => shown(request)
+            .filter(|(operation, _)| matches!(operation, Operation::Metrics | Operation::Health)),
     };
-    let Some((ask, wanted)) = asked else { return Operation::Refused(Refused::NotFound) };
+    let Some((operation, wanted)) = asked else { return Operation::Refused(Refused::NotFound) };
     match request.method {
-        b"HEAD" if wanted == "GET" => ask,
+        b"HEAD" if wanted == "GET" => operation,
         method if method != wanted.as_bytes() => Operation::Refused(Refused::Method(wanted)),
         b"POST" => match may_change(request, token) {
-            Ok(()) => ask,
+            Ok(()) => operation,
             Err(refused) => Operation::Refused(refused),
         },
         // No page needs it, since it gets it with its address.
-        _ if ask == Operation::Token && request.origin.is_some() => Operation::Refused(Refused::Origin),
-        _ => ask,
+        _ if operation == Operation::Token && request.origin.is_some() => Operation::Refused(Refused::Origin),
+        _ => operation,
     }
 }
 
@@ -160,7 +159,7 @@ fn why(path: &[u8]) -> Option<String> {
 fn shown(request: &Request<'_>) -> Option<(Operation, &'static str)> {
     let range = || range(request);
     let look = |view: Result<View, Refused>| view.map_or_else(Operation::Refused, Operation::Look);
-    let ask = match request.path {
+    let operation = match request.path {
         b"/status" => Operation::Status,
         b"/certificates" => Operation::Certificates,
         b"/metrics" => Operation::Metrics,
@@ -176,7 +175,7 @@ fn shown(request: &Request<'_>) -> Option<(Operation, &'static str)> {
         path if path.starts_with(WHY) => Operation::Why { id: why(path)? },
         path => Operation::Page(page::asset(path)?),
     };
-    Some((ask, "GET"))
+    Some((operation, "GET"))
 }
 
 /// What the control socket does besides.
@@ -415,8 +414,8 @@ mod tests {
             ("", false),
         ] {
             let asked = Request { host: Some(host.as_bytes()), ..request("GET", "/metrics") };
-            let ask = read(OUTSIDE, &asked, TOKEN);
-            assert_eq!(ask == Operation::Metrics, meant, "{host:?}");
+            let operation = read(OUTSIDE, &asked, TOKEN);
+            assert_eq!(operation == Operation::Metrics, meant, "{host:?}");
         }
         let without = Request { host: None, ..request("GET", "/metrics") };
         assert_eq!(read(OUTSIDE, &without, TOKEN), Operation::Metrics);

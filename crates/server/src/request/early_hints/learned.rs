@@ -14,7 +14,7 @@ use crate::limits::{LEARNED_PARTS, LEARNED_PATHS_MAX};
 
 type Table = HashMap<Arc<[u8]>, Arc<Entry>>;
 
-/// PageScope with the links of their last responses.
+/// Pages with the links of their last responses.
 #[derive(Debug, Default)]
 pub(super) struct Learned {
     hasher: RandomState,
