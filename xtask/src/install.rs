@@ -183,14 +183,6 @@ pub(crate) fn javascript_rival(name: &str) -> Outcome<PathBuf> {
     Ok(place)
 }
 
-/// Name and version of a package that is installed in a folder.
-pub(crate) fn version_in(folder: &Path, package: &str) -> Outcome<String> {
-    let manifest = folder.join("node_modules").join(package).join("package.json");
-    let facts: serde_json::Value = serde_json::from_slice(&std::fs::read(manifest)?)?;
-    let word = |key: &str| facts[key].as_str().unwrap_or("unknown").to_owned();
-    Ok(format!("{} {}", word("name"), word("version")))
-}
-
 fn modified(path: &Path) -> Option<std::time::SystemTime> {
     path.metadata().and_then(|facts| facts.modified()).ok()
 }

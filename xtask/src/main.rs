@@ -45,16 +45,8 @@ Commands:
   bench SCENARIO  Run benchmarks/SCENARIO with `onehop bench run`, whose options it takes (--cases, --servers,
                   --rounds, --until-decided, --html FILE, --list), and keep its result. Installs what it needs.
                   files, handlers, mixed, proxy, proxy-shared: CPU per request, rate, latency, memory, first answer.
+                  overload: goodput, p99 and recovery of an application that is asked more than it can answer.
                   --smoke            one short round, to see that it works
-  bench overload  An application that is asked up to ten times of what it can answer, behind limiters of
-                  onehop, of nginx and of its own: goodput, p99, refusals, and the time until all is
-                  normal again. Takes --smoke, --rounds N (default 1, twelve minutes), --seconds N
-                  (of each measurement, default 3), --targets A,B, --list, --node PATH, and
-                  --apps A,B         only these applications
-                  --loads A,B        only these loads
-                  --no-recovery      without the way back from ten times the capacity
-                  --application-beside server|load
-                                     whose core the application shares where there are two (server)
   bench limits    What limits cost a request that none of them holds up: user instructions by callgrind,
                   and CPU time in interleaved pairs. Takes --smoke, --pairs N (default 20).
   bench instructions

@@ -42,12 +42,6 @@ pub(crate) fn target_folder(name: &str) -> Outcome<PathBuf> {
     Ok(folder)
 }
 
-/// A command line as another checkout would write it.
-pub(crate) fn without_folders(line: &str) -> String {
-    let (target, root) = (target().display().to_string(), root().display().to_string());
-    line.replace(&target, "target").replace(&format!("{root}/"), "")
-}
-
 /// How the program is built that people get, and that published measurements are of.
 pub(crate) const PUBLISHED_PROFILE: &str = "release-lto";
 

@@ -1,6 +1,6 @@
 // The application as a fetch handler: onehop calls it, and Bun.serve (bun.mjs) calls the same one.
 
-import { JSON_TYPE, burnt, counted, echo, item, pieces } from "./work.mjs";
+import { JSON_TYPE, counted, echo, item, pieces } from "./work.mjs";
 
 const JSON_FIELDS = { headers: { "content-type": JSON_TYPE } };
 const BYTES_FIELDS = { headers: { "content-type": "application/octet-stream" } };
@@ -13,8 +13,6 @@ export default {
     switch (pathname) {
       case "/api/echo":
         return Response.json(echo(await request.json()), JSON_FIELDS);
-      case "/api/burn":
-        return Response.json(burnt(), JSON_FIELDS);
       case "/api/stream":
         return new Response(stream(), BYTES_FIELDS);
       case "/api/upload":

@@ -1,12 +1,11 @@
 // What every server of `cargo xtask bench handlers` does for an answer, whatever stands in front of it: the
-// same values, the same bytes, the same CPU work. A server's own file only says how they are sent.
+// same values and the same bytes. A server's own file only says how they are sent.
 
 /** The content type of every JSON answer, spelled as Fastify spells it. */
 export const JSON_TYPE = "application/json; charset=utf-8";
 
 const CHUNK = new Uint8Array(16 * 1024).fill(0x6f);
 const CHUNKS = 64;
-const BURN_ROUNDS = Number(process.env.BENCH_BURN_ROUNDS ?? 0);
 
 /** What `GET /api/items/ID` answers. */
 export function item(id) {
@@ -21,16 +20,6 @@ export function echo(body) {
 /** What `POST /api/upload` answers. */
 export function counted(bytes) {
   return { bytes };
-}
-
-/**
- * What `GET /api/burn` answers: a fixed number of steps, set by the environment so that every server does
- * the same. A clock would count time in which somebody else had the core.
- */
-export function burnt(rounds = BURN_ROUNDS) {
-  let value = 1;
-  for (let index = 0; index < rounds; index += 1) value = (Math.imul(value ^ index, 0x9e3779b1) + index) | 0;
-  return { burnt: value };
 }
 
 /** The content of `GET /api/stream`: 1 MiB in pieces of 16 KiB. */

@@ -1,8 +1,8 @@
 //! `cargo xtask bench`: measurements against other servers on this machine.
 //!
 //! What compares servers is a scenario of benchmarks/, which `onehop bench run` runs; `scenario.rs` installs what one needs.
-//! `rivals.rs` and `applications.rs` are what no package has. The rest measures what is no comparison of loads: `attacks/`, `overload/`,
-//! `limits.rs`, `max.rs`, `instructions.rs`, `distance/`, `pack/`, `slow.rs`, `tree.rs`, `trust.rs`; for them `servers.rs` says on
+//! `rivals.rs` and `applications.rs` are what no package has. The rest measures what is no comparison of loads: `attacks/`, `limits.rs`,
+//! `max.rs`, `instructions.rs`, `distance/`, `pack/`, `slow.rs`, `tree.rs`, `trust.rs`; for them `servers.rs` says on
 //! which cores a server runs, `load.rs` loads it, `probe.rs` asks once, `report.rs` keeps figures, and `interrupt.rs` ends it
 //! all where a signal asks for that.
 //! No measurement may start while another one runs: there are two cores, one for each side.
@@ -15,7 +15,6 @@ mod interrupt;
 mod limits;
 mod load;
 mod max;
-mod overload;
 mod pack;
 mod probe;
 mod report;
@@ -43,7 +42,6 @@ const OTHERS: &[(&str, Measurement)] = &[
     ("instructions", instructions::run),
     ("limits", limits::run),
     ("max", max::run),
-    ("overload", overload::run),
     ("pack", pack::run),
     ("slow", slow::run),
     ("tree", tree::run),

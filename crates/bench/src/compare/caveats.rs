@@ -246,6 +246,7 @@ fn in_a_word(metric: Metric) -> &'static str {
         Metric::IoBytes => "bytes read and written",
         Metric::ColdStart => "cold start",
         Metric::AfterIdle => "first answer after idleness",
+        Metric::Recovery => "recovery from overload",
     }
 }
 

@@ -80,7 +80,8 @@ pub(super) fn spoils(mark: &Mark, metric: Metric) -> bool {
     let is_of_idle_connections = matches!(metric, Metric::MemoryAtRest | Metric::MemoryPerIdleConnection);
     match mark {
         Mark::StartUp { .. } => {
-            !is_of_idle_connections && !matches!(metric, Metric::ColdStart | Metric::AfterIdle)
+            !is_of_idle_connections
+                && !matches!(metric, Metric::ColdStart | Metric::AfterIdle | Metric::Recovery)
         }
         Mark::Pause { .. } => is_of_time || metric == Metric::Switches,
         Mark::LoadWasTheBottleneck => is_of_time,

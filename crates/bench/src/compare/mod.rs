@@ -5,8 +5,7 @@
 //! cold start into the figures of a warm server.
 //!
 //! `rounds.rs` orders all that happens, `target.rs` is one target from its start to its end, `checked.rs` looks at
-//! its first answers, `marks.rs` says what makes a
-//! measurement unlike the others, `table.rs` makes rows of those that remain, `caveats.rs` says what to know first.
+//! its first answers, `recovery.rs` at what follows on an overload, `marks.rs` says what makes a measurement unlike the others, `table.rs` makes rows of those that remain, `caveats.rs` says what to know first.
 
 use std::time::Duration;
 
@@ -21,11 +20,14 @@ use onehop_statistics::{Interval, Verdict};
 mod caveats;
 mod checked;
 mod marks;
+mod recovery;
 mod rounds;
 #[cfg(test)]
 mod sample;
 mod table;
 mod target;
+
+pub use recovery::Recovery;
 
 /// Rounds of a comparison. With 15 a difference of 5 % under noise of 2 % is found in 97 of 100 comparisons, with
 /// 10 in 83 at most (`crates/statistics/src/coverage.rs`).
@@ -113,6 +115,8 @@ pub struct Settings {
     pub idle: Option<Duration>,
     /// Idle connections that are open before and during the load; also measure the memory that they take. 0 for none.
     pub idle_connections: usize,
+    /// Also measure how long an overload lasts on after its end; needs a warm-up, whose p99 is what is normal.
+    pub recovery: Option<Recovery>,
     /// How sure a verdict is, 0.99 for 99 %.
     pub confidence: f64,
     /// A difference below this share counts as none, 0.01 for 1 %.
@@ -258,6 +262,7 @@ impl Default for Settings {
             load_cores,
             idle: None,
             idle_connections: 0,
+            recovery: None,
             confidence: 0.99,
             least_difference: 0.01,
             seed: 1,
@@ -316,6 +321,8 @@ pub struct Sample {
     pub idle_memory: Option<IdleMemory>,
     /// The first answer after idleness.
     pub after_idle: Option<Duration>,
+    /// From the end of an overload until responses were normal again, see [`Settings::recovery`].
+    pub recovery: Option<Duration>,
     /// What makes this sample unlike the others.
     pub marks: Vec<Mark>,
 }
@@ -372,6 +379,8 @@ pub enum Metric {
     ColdStart,
     /// First answer after idleness, microseconds.
     AfterIdle,
+    /// From the end of an overload until responses are normal again, microseconds.
+    Recovery,
 }
 
 /// One line of the table.

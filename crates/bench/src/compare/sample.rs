@@ -57,6 +57,7 @@ pub(super) fn sample(target: usize, round: usize, good: u64, micros: u64, cpu_pe
         cold_start,
         idle_memory: None,
         after_idle: None,
+        recovery: None,
         marks: Vec::new(),
     }
 }

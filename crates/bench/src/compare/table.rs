@@ -11,7 +11,7 @@ use onehop_statistics::{PAIRS_MIN, Verdict};
 use super::{Mark, Metric, Row, Sample, Settings, marks};
 
 /// In the order of the table.
-const METRICS: [Metric; 12] = [
+const METRICS: [Metric; 13] = [
     Metric::CpuPerRequest,
     Metric::Rate,
     Metric::P50,
@@ -24,6 +24,7 @@ const METRICS: [Metric; 12] = [
     Metric::IoBytes,
     Metric::ColdStart,
     Metric::AfterIdle,
+    Metric::Recovery,
 ];
 
 /// All rows, by target, then by metric. A metric that neither target has makes no row.
@@ -74,6 +75,7 @@ pub(super) fn value(sample: &Sample, metric: Metric) -> Option<f64> {
         Metric::IoBytes => per_request(usage?.io_bytes as f64).filter(|bytes| *bytes > 0.0),
         Metric::ColdStart => sample.cold_start.map(micros),
         Metric::AfterIdle => sample.after_idle.map(micros),
+        Metric::Recovery => sample.recovery.map(micros),
     }
 }
 

@@ -75,11 +75,13 @@ impl Turn<'_> {
         if self.observer.is_interrupted() {
             return Ok(Outcome::BrokenOff);
         }
+        let mut p99_before = None;
         if !self.settings.warm_up.is_zero() {
             self.stage("warming up");
             // A run of its own: what is weighed below then begins and ends with what is counted.
             let pace = self.settings.warm_up_pace.as_ref().unwrap_or(&self.settings.pace);
-            self.load(&running.requests, pace, self.settings.warm_up)?;
+            let latency = self.load(&running.requests, pace, self.settings.warm_up)?.total.latency;
+            p99_before = (!latency.is_empty()).then(|| latency.at(0.99));
             if self.observer.is_interrupted() {
                 return Ok(Outcome::BrokenOff);
             }
@@ -98,6 +100,7 @@ impl Turn<'_> {
         }
         let idle_memory = idle.as_ref().map(IdleConnections::memory);
         drop(idle);
+        let recovery = self.recovery(&running.requests, p99_before)?;
         let after_idle = self.after_idle(&running.requests);
         Ok(Outcome::Measured(Box::new(Sample {
             target: self.place,
@@ -107,6 +110,7 @@ impl Turn<'_> {
             cold_start: running.cold_start,
             idle_memory,
             after_idle,
+            recovery,
             marks,
         })))
     }
@@ -202,6 +206,21 @@ impl Turn<'_> {
         let is_interrupted = || self.observer.is_interrupted();
         let opened = IdleConnections::open(&tree, first, count, self.settings.timeouts, &is_interrupted);
         opened.map_err(|source| CompareError::Idle { target: self.target.name.clone(), source })
+    }
+
+    /// How long an overload lasts on after its end.
+    fn recovery(
+        &mut self,
+        requests: &[Request],
+        p99_before: Option<Duration>,
+    ) -> Result<Option<Duration>, CompareError> {
+        let (Some(recovery), Some(p99_before)) = (self.settings.recovery, p99_before) else {
+            return Ok(None);
+        };
+        self.stage("overloading it, and waiting until it has recovered");
+        let pace = recovery.pace(self.settings.pace.connections());
+        let run = self.load(requests, &pace, recovery.length())?;
+        Ok((!self.observer.is_interrupted()).then(|| recovery.took(&run, p99_before)))
     }
 
     /// The first answer on a new connection after the target had nothing to do.

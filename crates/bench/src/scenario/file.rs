@@ -176,6 +176,9 @@ pub struct Case {
     /// Also the first answer after so long without a request.
     #[serde(default, deserialize_with = "some_duration")]
     pub idle: Option<Duration>,
+    /// Also how long the overload lasts on after its end, which is looked at for so long at half the capacity.
+    #[serde(default, deserialize_with = "some_duration")]
+    pub recovery: Option<Duration>,
 }
 
 /// A request.
@@ -221,7 +224,7 @@ pub struct Bound {
 pub struct Figure(pub Metric);
 
 /// Figures by the names that JSON reports have for them.
-pub const FIGURES: [(&str, Metric); 10] = [
+pub const FIGURES: [(&str, Metric); 11] = [
     ("cpu_us_per_request", Metric::CpuPerRequest),
     ("rate_per_second", Metric::Rate),
     ("p50_us", Metric::P50),
@@ -232,6 +235,7 @@ pub const FIGURES: [(&str, Metric); 10] = [
     ("memory_per_idle_connection_bytes", Metric::MemoryPerIdleConnection),
     ("cold_start_us", Metric::ColdStart),
     ("after_idle_us", Metric::AfterIdle),
+    ("recovery_us", Metric::Recovery),
 ];
 
 impl Default for Figure {
@@ -330,6 +334,7 @@ impl Case {
     fn lacks(&self, figure: Figure) -> Option<&'static str> {
         match figure.0 {
             Metric::AfterIdle => self.idle.is_none().then_some("idle"),
+            Metric::Recovery => self.recovery.is_none().then_some("recovery"),
             Metric::MemoryAtRest | Metric::MemoryPerIdleConnection => {
                 (self.idle_connections == 0).then_some("idle_connections")
             }
@@ -386,6 +391,9 @@ impl Case {
         }
         if self.overload && self.rate.is_none() && self.share_of_capacity.is_none() {
             return Err("`overload` needs a `rate` or a `share_of_capacity` above 1".to_owned());
+        }
+        if self.recovery.is_some() && !(self.overload && self.share_of_capacity.is_some()) {
+            return Err("`recovery` needs `overload = true` and a `share_of_capacity`".to_owned());
         }
         match self.requests.iter().find(|request| !request.path.starts_with('/')) {
             Some(request) => Err(format!("the path `{}` has to begin with /", request.path)),

@@ -18,7 +18,7 @@ use onehop_load::progress::Observer;
 use onehop_load::tls;
 use onehop_load::url::{Address, Url};
 
-use crate::compare::{self, Check, CompareError, Comparison, Settings, Source, Target};
+use crate::compare::{self, Check, CompareError, Comparison, Recovery, Settings, Source, Target};
 use crate::shell_words;
 
 mod bounds;
@@ -34,6 +34,9 @@ const CAPACITY_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// A load that a server answers whatever its capacity: enough to keep it busy, too few to be refused.
 const WITHIN_CAPACITY: Pace = Pace::Closed { connections: 10, think: Duration::ZERO };
+
+/// The share of the capacity that is asked after an overload, where recovery is measured.
+const AFTER_OVERLOAD: f64 = 0.5;
 
 /// What a scenario's file is called.
 pub const FILE_NAME: &str = "scenario.toml";
@@ -411,9 +414,15 @@ fn measure(
     observer: &mut dyn Observer,
 ) -> Result<Comparison, CompareError> {
     let Some(share) = case.share_of_capacity else { return compare::compare(targets, &settings, observer) };
-    let rate = share * capacity(targets, &settings, observer)?;
+    let capacity = capacity(targets, &settings, observer)?;
+    let rate = share * capacity;
     let pace = open(rate, settings.time, case.connections);
-    compare::compare(targets, &Settings { pace, ..settings }, observer)
+    let recovery = case.recovery.map(|time| Recovery {
+        overload_per_second: rate,
+        after_per_second: capacity * AFTER_OVERLOAD,
+        time,
+    });
+    compare::compare(targets, &Settings { pace, recovery, ..settings }, observer)
 }
 
 impl ScenarioRun {

@@ -160,15 +160,19 @@ pub(crate) fn metric_name(metric: Metric) -> &'static str {
         Metric::IoBytes => "Bytes per request",
         Metric::ColdStart => "Cold start",
         Metric::AfterIdle => "After idle time",
+        Metric::Recovery => "Recovery from overload",
     }
 }
 
 /// A value of a metric with its unit.
 pub(super) fn metric_value(metric: Metric, value: f64) -> String {
     match metric {
-        Metric::CpuPerRequest | Metric::P50 | Metric::P99 | Metric::ColdStart | Metric::AfterIdle => {
-            figures::micros(value)
-        }
+        Metric::CpuPerRequest
+        | Metric::P50
+        | Metric::P99
+        | Metric::ColdStart
+        | Metric::AfterIdle
+        | Metric::Recovery => figures::micros(value),
         Metric::Rate => figures::rate(value),
         Metric::MemoryMedian
         | Metric::MemoryP99

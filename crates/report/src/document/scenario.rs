@@ -137,6 +137,7 @@ fn special(run: &ScenarioRun) -> Table {
         let is_shown = |row: &&Row| match row.metric {
             Metric::MemoryAtRest | Metric::MemoryPerIdleConnection => settings.idle_connections > 0,
             Metric::Rate | Metric::P99 => settings.is_overload,
+            Metric::Recovery => true,
             _ => false,
         };
         for row in case.comparison.rows.iter().filter(is_shown) {

@@ -154,6 +154,7 @@ fn metric(metric: Metric) -> &'static str {
         Metric::IoBytes => "io_bytes_per_request",
         Metric::ColdStart => "cold_start_us",
         Metric::AfterIdle => "after_idle_us",
+        Metric::Recovery => "recovery_us",
     }
 }
 
@@ -172,6 +173,7 @@ fn sample(sample: &Sample, targets: &[String]) -> Value {
             })
         }),
         "after_idle_us": sample.after_idle.map(figures::as_micros),
+        "recovery_us": sample.recovery.map(figures::as_micros),
         "marks": sample.marks.iter().map(mark).collect::<Vec<_>>(),
     })
 }

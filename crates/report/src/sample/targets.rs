@@ -34,6 +34,7 @@ fn settings() -> Settings {
         load_cores: vec![2, 3],
         idle: None,
         idle_connections: 0,
+        recovery: None,
         is_overload: false,
         confidence: 0.99,
         least_difference: 0.01,
@@ -101,6 +102,7 @@ fn samples(targets: usize) -> Vec<Sample> {
                 cold_start: Some(Duration::from_millis(310)),
                 idle_memory: None,
                 after_idle: None,
+                recovery: None,
                 marks,
             });
         }

@@ -1,8 +1,8 @@
 //! What attackers over HTTP/2 send, and the bound that ends each of them (docs/http2.md, `crates/http2/src/limits.rs`).
 
 use onehop_http2::limits::{
-    OVERHEAD_BURST, OVERHEAD_PER_SECOND, PROVOKED_RESETS_MAX, RESETS_BURST, RESETS_PER_SECOND,
-    SETTINGS_BURST, SETTINGS_PER_SECOND,
+    OVERHEAD_BURST, OVERHEAD_PER_SECOND, PINGS_BURST, PINGS_PER_SECOND, PROVOKED_RESETS_MAX, RESETS_BURST,
+    RESETS_PER_SECOND, SETTINGS_BURST, SETTINGS_PER_SECOND,
 };
 use onehop_testkit::http2::{Frame, code, flag, integer, kind, literals};
 
@@ -58,7 +58,7 @@ pub(super) const ATTACKS: [Attack; 9] = [
     flood("continuation", PAGE, continuation, (OVERHEAD_BURST, OVERHEAD_PER_SECOND)),
     flood("hpack-bomb", PAGE, hpack_bomb, (PROVOKED_RESETS_MAX as u32, 0)),
     flood("settings", PAGE, settings, (SETTINGS_BURST, SETTINGS_PER_SECOND)),
-    flood("ping", PAGE, ping, (OVERHEAD_BURST, OVERHEAD_PER_SECOND)),
+    flood("ping", PAGE, ping, (PINGS_BURST, PINGS_PER_SECOND)),
     hold("stalled-windows", Hold { connections: 10, window: 0, receive_buffer: None }, 32),
     hold("slow-readers", Hold { connections: 50, window: 1 << 30, receive_buffer: Some(4096) }, 160),
 ];

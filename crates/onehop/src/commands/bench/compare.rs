@@ -83,6 +83,7 @@ fn settings(arguments: &Compare) -> Settings {
         load_cores,
         idle: arguments.idle,
         idle_connections: 0,
+        recovery: None,
         is_overload: false,
         confidence: arguments.confidence,
         least_difference: arguments.least,

@@ -1,18 +1,56 @@
-//! How long it takes until all is as it was before the overload.
+//! How long it takes after an overload until responses are as they were before it.
 //!
-//! PURE: the series of a run in, a time out. Never takes a good moment for the end of a bad time: what counts is the
+//! Pure: the slices of a run in, a time out. Never takes a good moment for the end of a bad time: what counts is the
 //! moment after which nothing is wrong any more.
 
 use std::time::Duration;
 
-use onehop_load::outcome::Slice;
+use onehop_load::outcome::{Run, Slice};
+use onehop_load::plan::{Arrivals, Pace, Phase, Spacing};
+
+/// How long the overload lasts before the rate falls: queues with a wait of seconds are full by then.
+const OVERLOAD: Duration = Duration::from_secs(3);
+/// Responses are normal again where their p99 is no more than so many times that of the load before the overload.
+const NORMAL_FACTOR: u32 = 3;
+
+/// A load beyond capacity that falls to one within it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Recovery {
+    /// Requests per second of the overload.
+    pub overload_per_second: f64,
+    /// Requests per second after it.
+    pub after_per_second: f64,
+    /// How long is looked at after it.
+    pub time: Duration,
+}
+
+impl Recovery {
+    /// The whole load.
+    pub(super) fn pace(&self, connections: usize) -> Pace {
+        let phase = |rate, length| Phase { from: rate, to: rate, length };
+        let phases = vec![phase(self.overload_per_second, OVERLOAD), phase(self.after_per_second, self.time)];
+        Pace::Open { connections, arrivals: Arrivals { spacing: Spacing::Poisson, phases } }
+    }
+
+    /// How long the whole load lasts.
+    pub(super) fn length(&self) -> Duration {
+        OVERLOAD + self.time
+    }
+
+    /// How long it took, from a run of the whole load and the p99 before it. A tenth of a second, which is as fine as it
+    /// is seen, is the least; the whole time after the overload stands for a server that was not normal again in it.
+    pub(super) fn took(&self, run: &Run, p99_before: Duration) -> Duration {
+        let took = until_normal(&run.slices, run.slice_length, OVERLOAD, p99_before * NORMAL_FACTOR);
+        took.unwrap_or(self.time).clamp(run.slice_length.min(self.time), self.time)
+    }
+}
 
 /// One slow slice is the machine; another one so near to it is the server.
 const NEAR: usize = 5;
 
 /// The time from `from` until the begin of the first slice after which nobody is refused or lost, and no two slices near each
 /// other are slower than `slow` at p99. `None` where that never comes.
-pub(super) fn until_normal(
+fn until_normal(
     slices: &[Slice],
     slice_length: Duration,
     from: Duration,
