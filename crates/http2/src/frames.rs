@@ -5,8 +5,8 @@
 use std::time::Instant;
 
 use crate::limits::{
-    BYTES_PER_OVERHEAD, OVERHEAD_BURST, OVERHEAD_PER_REQUEST, OVERHEAD_PER_SECOND, RESETS_BURST,
-    RESETS_PER_SECOND, SETTINGS_BURST, SETTINGS_PER_SECOND,
+    BYTES_PER_OVERHEAD, OVERHEAD_BURST, OVERHEAD_PER_REQUEST, OVERHEAD_PER_SECOND, PINGS_BURST,
+    PINGS_PER_SECOND, RESETS_BURST, RESETS_PER_SECOND, SETTINGS_BURST, SETTINGS_PER_SECOND,
 };
 
 /// What a client begins a connection with (RFC 9113 section 3.4).
@@ -46,6 +46,7 @@ pub struct FrameCounter {
     whole: u64,
     resets: Bucket,
     settings: Bucket,
+    pings: Bucket,
     overhead: Bucket,
     /// Frames without a request or its body that have come.
     idle: u64,
@@ -66,6 +67,7 @@ impl FrameCounter {
             whole: 0,
             resets: Bucket::new(RESETS_BURST, RESETS_PER_SECOND, now),
             settings: Bucket::new(SETTINGS_BURST, SETTINGS_PER_SECOND, now),
+            pings: Bucket::new(PINGS_BURST, PINGS_PER_SECOND, now),
             overhead: Bucket::new(OVERHEAD_BURST, OVERHEAD_PER_SECOND, now),
             idle: 0,
             written: 0,
@@ -113,8 +115,13 @@ impl FrameCounter {
     /// Counts bytes that were written to the peer, which it has to acknowledge.
     pub fn wrote(&mut self, bytes: usize) {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX).saturating_add(self.written);
-        self.overhead.earn(bytes / BYTES_PER_OVERHEAD);
+        self.earn(bytes / BYTES_PER_OVERHEAD);
         self.written = bytes % BYTES_PER_OVERHEAD;
+    }
+
+    fn earn(&mut self, more: u32) {
+        self.pings.earn(more);
+        self.overhead.earn(more);
     }
 
     fn count(&mut self, now: Instant) {
@@ -126,12 +133,13 @@ impl FrameCounter {
         }
         self.whole += u64::from(self.skipped == 0 && !self.in_block);
         let (bucket, flood) = match kind {
-            // DATA: h2 bounds small frames that have a byte.
-            0 if self.skipped > 0 || flags & END_STREAM != 0 => return,
+            // DATA: h2 bounds small frames that have a byte. Its sender may measure the path meanwhile.
+            0 if self.skipped > 0 || flags & END_STREAM != 0 => return self.pings.earn(1),
             // HEADERS.
-            1 => return self.overhead.earn(OVERHEAD_PER_REQUEST),
+            1 => return self.earn(OVERHEAD_PER_REQUEST),
             3 => (&mut self.resets, Flood::Resets),
             4 => (&mut self.settings, Flood::Settings),
+            6 => (&mut self.pings, Flood::Overhead),
             _ => (&mut self.overhead, Flood::Overhead),
         };
         self.idle += 1;
@@ -212,7 +220,8 @@ mod tests {
     fn each_kind_of_frame_without_a_request_is_bounded() {
         assert_eq!(until_flood(3, 4), (RESETS_BURST + 1, Flood::Resets));
         assert_eq!(until_flood(4, 0), (SETTINGS_BURST + 1, Flood::Settings));
-        for (kind, payload) in [(0, 0), (2, 5), (6, 8), (8, 4), (9, 10), (16, 6), (200, 1)] {
+        assert_eq!(until_flood(6, 8), (PINGS_BURST + 1, Flood::Overhead));
+        for (kind, payload) in [(0, 0), (2, 5), (8, 4), (9, 10), (16, 6), (200, 1)] {
             assert_eq!(until_flood(kind, payload), (OVERHEAD_BURST + 1, Flood::Overhead), "{kind}");
         }
     }
@@ -225,6 +234,17 @@ mod tests {
             counter.read(&frame(1, 5, 20), now);
             counter.read(&frame(0, 0, 1), now);
             counter.read(&frame(0, END_STREAM, 0), now);
+        }
+        assert_eq!(counter.flood(), None);
+    }
+
+    #[test]
+    fn a_client_that_sends_data_may_send_as_many_pings() {
+        let now = Instant::now();
+        let mut counter = begun(now);
+        for _ in 0..PINGS_BURST * 10 {
+            counter.read(&frame(0, 0, 1024), now);
+            counter.read(&frame(6, 0, 8), now);
         }
         assert_eq!(counter.flood(), None);
     }

@@ -59,8 +59,15 @@ pub const SETTINGS_BURST: u32 = 100;
 /// SETTINGS frames in a second after that.
 pub const SETTINGS_PER_SECOND: u32 = 10;
 
-/// Frames without a request or its body that a client may send at once: PING, WINDOW_UPDATE, PRIORITY, PRIORITY_UPDATE, empty
-/// DATA, CONTINUATION and unknown ones. Clients of gRPC send PING to measure the path, several in a round trip.
+/// PING frames that a client may send at once. Each is answered, which takes a microsecond; clients of gRPC send one for each
+/// round trip in which data came.
+pub const PINGS_BURST: u32 = 1_000;
+
+/// PING frames in a second after that.
+pub const PINGS_PER_SECOND: u32 = 100;
+
+/// Frames without a request or its body that a client may send at once: WINDOW_UPDATE, PRIORITY, PRIORITY_UPDATE, empty DATA,
+/// CONTINUATION and unknown ones. A client may open a window for each frame of many responses at once.
 pub const OVERHEAD_BURST: u32 = 10_000;
 
 /// The same in a second after that: some milliseconds of processor time.
@@ -69,10 +76,10 @@ pub const OVERHEAD_PER_SECOND: u32 = 1_000;
 /// Such frames after which other connections of the core have their turn: a fraction of a millisecond of processor time.
 pub const OVERHEAD_PER_TURN: u64 = 256;
 
-/// Such frames that a request earns: its client may open two windows for each of a few frames of the response.
+/// Such frames, and PING frames, that a request earns: its client may open two windows for each of a few frames of the response.
 pub const OVERHEAD_PER_REQUEST: u32 = 8;
 
-/// Bytes of responses that earn one such frame: a client that opens both windows for each KiB it reads is within it.
+/// Bytes of responses that earn one such frame, and one PING frame: a client that opens both windows for each KiB it reads is within it.
 pub const BYTES_PER_OVERHEAD: u32 = 256;
 
 /// Bytes of a response that a server may send on a stream before the client has taken any: as much as the kernel holds of a
