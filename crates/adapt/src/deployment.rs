@@ -5,6 +5,9 @@
 use std::path::Path;
 use std::time::Duration;
 
+use crate::nginx::Directive;
+use crate::paths::below;
+
 /// An address that a configuration passes requests to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Upstream {
@@ -22,9 +25,10 @@ pub struct Upstream {
 
 /// What is known of the machine for which a configuration is translated.
 pub trait Deployment {
-    /// Where the application that listens on a port is reached.
-    fn address(&self, port: u16) -> String {
-        format!("127.0.0.1:{port}")
+    /// Where an application is reached.
+    fn address(&self, upstream: &Upstream) -> String {
+        let host = if upstream.host == "localhost" { "127.0.0.1" } else { &upstream.host };
+        format!("{host}:{}", upstream.port)
     }
 
     /// The `app` directive of an application that onehop runs itself instead of passing requests to a port.
@@ -42,9 +46,20 @@ pub trait Deployment {
         false
     }
 
-    /// The file to which the access log goes, where nginx writes one.
-    fn access_log(&self, _notes: &mut Vec<String>) -> String {
-        "./access.log".to_owned()
+    /// The file to which the access log goes, where nginx writes one; `None` leaves it to onehop. `written` is nginx's own
+    /// directive.
+    fn access_log(&self, _written: Option<&Directive>, _notes: &mut Vec<String>) -> Option<String> {
+        Some("./access.log".to_owned())
+    }
+
+    /// A folder as the Onehopfile names it, which lies in `near`.
+    fn folder(&self, near: &Path, folder: &Path) -> String {
+        below(near, folder)
+    }
+
+    /// Whether folders have to be there.
+    fn is_folder_needed(&self) -> bool {
+        true
     }
 }
 

@@ -9,6 +9,7 @@ mod arguments;
 mod check;
 pub mod checked;
 mod directives;
+mod format;
 pub mod limits;
 mod nearest;
 mod option_table;
@@ -28,6 +29,7 @@ use overrides::Listens;
 use problem::{Location, Problems};
 
 pub use directives::telling_folder;
+pub use format::format;
 pub use option_table::{OptionOutline, Outline};
 pub use overrides::{Overrides, Said, Word};
 pub use problem::{Problem, Severity, UNSET_VARIABLE};

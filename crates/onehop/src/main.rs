@@ -68,6 +68,8 @@ fn obey() -> Result<(), Failure> {
         Command::Pack(pack) => commands::pack::pack(pack),
         Command::Inspect(inspect) => commands::inspect::inspect(inspect),
         Command::Validate(validate) => commands::validate::validate(validate),
+        Command::Fmt(fmt) => commands::fmt::fmt(fmt),
+        Command::Adapt(adapt) => commands::adapt::adapt(adapt),
         Command::Routes(routes) => commands::routes::routes(routes),
         Command::Reload(reload) => commands::control::reload(reload),
         Command::Stop(stop) => commands::control::stop(stop),

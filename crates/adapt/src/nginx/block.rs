@@ -12,7 +12,7 @@ use super::proxy_pass::ProxyPass;
 use super::try_files::{Fallback, try_files};
 use super::values;
 use crate::onehopfile::{directive as written, indented, word};
-use crate::paths::{below, normal};
+use crate::paths::normal;
 use crate::refusal::Refusal;
 
 /// What is said once of a page that is drawn by a script.
@@ -227,7 +227,7 @@ fn files(
         return Ok(());
     };
     let folder = context.server.folder_of(root);
-    if !context.server.is_folder(Path::new(&folder)) {
+    if context.deployment.is_folder_needed() && !context.server.is_folder(Path::new(&folder)) {
         return Err(Refusal::at(
             &root.place,
             format!("the folder of `{}` is not there", root.shown()),
@@ -247,7 +247,7 @@ fn files(
         block.is_taken_off = location.pattern != "/";
     }
     let folder = normal(Path::new(&folder));
-    let root_word = word(&below(context.server.folder, &folder));
+    let root_word = word(&context.deployment.folder(context.server.folder, &folder));
     let root_line = format!("root {root_word}\n");
     let fallback = match find("try_files") {
         None => Fallback::default(),

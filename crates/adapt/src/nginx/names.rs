@@ -14,8 +14,19 @@ pub fn addresses(server: &Directive, notes: &mut Vec<String>) -> Vec<String> {
     if ports.is_empty() {
         ports.push(PORT);
     }
+    let names = names(server, notes);
+    let address = |name: &String, port: &&str| match *port {
+        PORT => format!("http://{name}"),
+        other => format!("http://{name}:{other}"),
+    };
+    names.iter().flat_map(|name| ports.iter().map(move |port| address(name, port))).collect()
+}
+
+/// The names that a server answers to.
+pub fn names(server: &Directive, notes: &mut Vec<String>) -> Vec<String> {
     let mut names = Vec::new();
-    for directive in of_name("server_name") {
+    let directives = server.inner().iter().filter(|directive| directive.name == "server_name");
+    for directive in directives {
         for name in directive.args.iter().map(|word| word.text.as_str()) {
             if name.starts_with('~') || name.ends_with('*') || name.contains('$') {
                 notes.push(format!(
@@ -29,11 +40,7 @@ pub fn addresses(server: &Directive, notes: &mut Vec<String>) -> Vec<String> {
             }
         }
     }
-    let address = |name: &String, port: &&str| match *port {
-        PORT => format!("http://{name}"),
-        other => format!("http://{name}:{other}"),
-    };
-    names.iter().flat_map(|name| ports.iter().map(move |port| address(name, port))).collect()
+    names
 }
 
 /// The port of a `listen` without TLS.

@@ -62,8 +62,7 @@ impl ProxyPass {
         if let Some(app) = self.app(context, matcher) {
             return app;
         }
-        let addresses =
-            self.target.upstreams.iter().map(|upstream| context.deployment.address(upstream.port));
+        let addresses = self.target.upstreams.iter().map(|upstream| context.deployment.address(upstream));
         let words: Vec<String> = matcher.map(str::to_owned).into_iter().chain(addresses).collect();
         let lines =
             [&self.target.lines, &self.fields.lines, &self.more].map(|lines| lines.as_slice()).concat();

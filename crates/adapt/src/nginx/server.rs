@@ -39,17 +39,35 @@ impl<'a> Configuration<'a> {
         Ok(Configuration { path, source, main })
     }
 
+    /// The directives of the whole file.
+    pub fn main(&self) -> &[Directive] {
+        &self.main
+    }
+
+    /// Those of its `http`.
+    pub fn http(&self) -> &[Directive] {
+        let http = self.main.iter().find(|directive| directive.name == "http");
+        http.map_or(&[][..], Directive::inner)
+    }
+
+    /// All servers, in their order.
+    pub fn servers(&self) -> impl Iterator<Item = &Directive> {
+        self.http().iter().filter(|directive| directive.name == "server")
+    }
+
+    /// A server with what stands around it.
+    pub fn server_of<'b>(&'b self, http: &'b [Directive], directive: &'b Directive) -> Server<'b> {
+        let folder = self.path.parent().unwrap_or(self.path);
+        Server { main: &self.main, http, directive, folder, source: self.source }
+    }
+
     /// The first server that does more than lead to TLS; one without TLS before those with it.
     ///
     /// # Errors
     ///
     /// A configuration without a server.
     pub fn server(&self, notes: &mut Vec<String>) -> Result<Server<'_>, Refusal> {
-        let http = self.main.iter().find(|directive| directive.name == "http");
-        let http = http.map_or(&[][..], Directive::inner);
-        let directive = choose(self.path, http, notes)?;
-        let folder = self.path.parent().unwrap_or(self.path);
-        Ok(Server { main: &self.main, http, directive, folder, source: self.source })
+        Ok(self.server_of(self.http(), choose(self.path, self.http(), notes)?))
     }
 }
 

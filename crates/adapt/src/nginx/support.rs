@@ -4,8 +4,8 @@ use super::directive::Directive;
 use super::location::takes_prefix_off;
 use crate::refusal::Refusal;
 
-/// Directives that do not change what is answered, or that onehop does by itself.
-const NEUTRAL: [&str; 96] = [
+/// Directives that a part of the Onehopfile stands for.
+const CARRIED: [&str; 26] = [
     "listen",
     "server_name",
     "root",
@@ -17,7 +17,6 @@ const NEUTRAL: [&str; 96] = [
     "upstream",
     "include",
     "proxy_pass",
-    "proxy_http_version",
     "proxy_set_header",
     "proxy_read_timeout",
     "proxy_hide_header",
@@ -29,10 +28,27 @@ const NEUTRAL: [&str; 96] = [
     "return",
     "autoindex",
     "default_type",
+    "access_log",
+    "proxy_buffering",
+    "proxy_connect_timeout",
+    "proxy_send_timeout",
+];
+/// Directives that do not change what is answered, or that onehop does by itself.
+const NEUTRAL: [&str; 79] = [
+    "user",
+    "pid",
+    "events",
+    "daemon",
+    "master_process",
+    "load_module",
+    "timer_resolution",
+    "thread_pool",
+    "pcre_jit",
+    "working_directory",
+    "proxy_http_version",
     "types",
     "map",
     "log_format",
-    "access_log",
     "error_log",
     "log_not_found",
     "log_subrequest",
@@ -75,13 +91,10 @@ const NEUTRAL: [&str; 96] = [
     "directio",
     "output_buffers",
     "postpone_output",
-    "proxy_buffering",
     "proxy_buffers",
     "proxy_buffer_size",
     "proxy_busy_buffers_size",
     "proxy_request_buffering",
-    "proxy_connect_timeout",
-    "proxy_send_timeout",
     "proxy_redirect",
     "proxy_headers_hash_max_size",
     "proxy_headers_hash_bucket_size",
@@ -101,7 +114,6 @@ const NEUTRAL: [&str; 96] = [
     "merge_slashes",
     "request_pool_size",
     "connection_pool_size",
-    "set_real_ip_from",
 ];
 /// Directives that decide about answers and have no equal, with the reason and the next step.
 const REFUSED: [(&str, &str); 21] = [
@@ -128,7 +140,8 @@ const REFUSED: [(&str, &str); 21] = [
     ("internal", "locations for nginx alone"),
 ];
 /// Families of directives that only matter to what is refused or left out in any case.
-const NEUTRAL_FAMILIES: [&str; 12] = [
+const NEUTRAL_FAMILIES: [&str; 13] = [
+    "worker_",
     "ssl_",
     "ssl",
     "quic_",
@@ -142,6 +155,11 @@ const NEUTRAL_FAMILIES: [&str; 12] = [
     "proxy_next_upstream",
     "real_ip_",
 ];
+
+/// Whether a directive does not change what is answered, or onehop does it by itself.
+pub fn is_unneeded(name: &str) -> bool {
+    NEUTRAL.contains(&name) || NEUTRAL_FAMILIES.iter().any(|family| name.starts_with(family))
+}
 
 /// The directives of one block, sorted into those that are translated, noted and refused.
 pub(crate) fn check_level(
@@ -179,6 +197,7 @@ pub(crate) fn check_level(
             "proxy_cache" | "proxy_cache_path" | "proxy_cache_valid" => {
                 "nginx answers from its cache where onehop asks the application"
             }
+            "set_real_ip_from" => "write `servers { trusted_proxies static … }` into the global options",
             "error_page" | "proxy_intercept_errors" => "pages of errors are not carried over",
             "allow" | "deny" | "satisfy" => {
                 return Err(Refusal::at(
@@ -187,11 +206,7 @@ pub(crate) fn check_level(
                     "take it out of a copy of the file, and try that: onehop try COPY.conf",
                 ));
             }
-            _ if NEUTRAL.contains(&name)
-                || NEUTRAL_FAMILIES.iter().any(|family| name.starts_with(family)) =>
-            {
-                continue;
-            }
+            _ if CARRIED.contains(&name) || is_unneeded(name) => continue,
             _ if level == "http" && directive.block.is_some() => continue,
             _ => "it is not carried over",
         };

@@ -1,8 +1,23 @@
 //! Configurations as people have them, and what is made of each.
 
+use std::path::Path;
+
 use onehop_config::{FileKind, FileSource};
 
-use crate::{TextOnly, translate};
+use super::{Configuration, addresses, translate};
+use crate::{Refusal, TextOnly, onehopfile};
+
+/// What is made of the first server: the Onehopfile, paths and notes.
+fn translated(path: &Path) -> Result<(String, Vec<String>, Vec<String>), Refusal> {
+    let mut notes = Vec::new();
+    let configuration = Configuration::read(path, &FileSource, &mut notes)?;
+    let server = configuration.server(&mut notes)?;
+    let translated = translate(&server, &TextOnly, &mut notes)?;
+    let addresses = addresses(server.directive, &mut notes);
+    let addresses = if addresses.is_empty() { ":80".to_owned() } else { addresses.join(", ") };
+    let text = format!("{addresses} {{\n{}}}\n", onehopfile::indented(&translated.body));
+    Ok((text, translated.paths, notes))
+}
 
 /// What is made of a configuration, as one text; an Onehopfile that onehop's own checker takes.
 fn onehopfile(conf: &str) -> String {
@@ -12,16 +27,16 @@ fn onehopfile(conf: &str) -> String {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
     }
-    let text = match translate(&folder.path().join("nginx.conf"), &FileSource, &TextOnly) {
-        Ok(translation) => {
+    let text = match translated(&folder.path().join("nginx.conf")) {
+        Ok((onehopfile, paths, notes)) => {
             let file = folder.path().join("Onehopfile");
-            std::fs::write(&file, &translation.onehopfile).unwrap();
+            std::fs::write(&file, &onehopfile).unwrap();
             if let Err(problems) = onehop_config::load(&file, FileKind::Onehopfile, &FileSource) {
                 let shown: Vec<String> = problems.iter().map(ToString::to_string).collect();
-                panic!("{}\n{}", translation.onehopfile, shown.join("\n"));
+                panic!("{onehopfile}\n{}", shown.join("\n"));
             }
-            let notes: String = translation.notes.iter().map(|note| format!("note: {note}\n")).collect();
-            format!("{}asks {}\n{notes}", translation.onehopfile, translation.paths.join(" "))
+            let notes: String = notes.iter().map(|note| format!("note: {note}\n")).collect();
+            format!("{onehopfile}asks {}\n{notes}", paths.join(" "))
         }
         Err(refusal) => format!("{refusal}\n"),
     };

@@ -124,8 +124,12 @@ fn settings(context: &Context<'_>, notes: &mut Vec<String>) -> String {
         (false, true) => out.push_str("encode br\n"),
         (false, false) => {}
     }
-    if nearest("access_log", &levels).is_none_or(|directive| directive.arg(0) != "off") {
-        out.push_str(&format!("log {{\n\toutput file {}\n}}\n", context.deployment.access_log(notes)));
+    let log = nearest("access_log", &levels);
+    if log.is_none_or(|directive| directive.arg(0) != "off") {
+        out.push_str(&match context.deployment.access_log(log, notes) {
+            Some(file) => format!("log {{\n\toutput file {file}\n}}\n"),
+            None => "log\n".to_owned(),
+        });
     }
     out
 }

@@ -294,7 +294,7 @@ fn unknown(line: &Directive) -> Box<Problem> {
     }
     if let Some((_, instead)) = WORDS_OF_NGINX.iter().find(|(theirs, _)| *theirs == word) {
         return problem.help(format!(
-            "this looks like nginx: {instead}; `onehop try` reads an nginx.conf and prints the Onehopfile"
+            "this looks like nginx: {instead}; `onehop adapt nginx.conf` prints it as an Onehopfile"
         ));
     }
     if let Some(near) = nearest(word, DIRECTIVES.iter().map(|(name, _)| *name).chain(DIRECTIVE_ORDER)) {

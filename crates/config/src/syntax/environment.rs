@@ -79,6 +79,19 @@ pub(crate) fn expand(written: &str, source: &dyn Source) -> Expanded {
     expanded
 }
 
+/// The text with what stands in its variables made letters, so that each is one word; as long as it was.
+pub(crate) fn masked(written: &str) -> Expanded {
+    let mut text = String::with_capacity(written.len());
+    let mut done = 0;
+    while let Some(Reference { place, .. }) = next_reference(written, done) {
+        text.push_str(written.get(done..place.start).unwrap_or_default());
+        text.extend(std::iter::repeat_n('_', place.len()));
+        done = place.end;
+    }
+    text.push_str(written.get(done..).unwrap_or_default());
+    Expanded { text, unset: Vec::new(), replaced: Vec::new() }
+}
+
 impl Expanded {
     /// The written place of a stretch of the new text. What came from a variable is the variable.
     pub(crate) fn written(&self, span: Range<usize>) -> Range<usize> {

@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::environment::{Expanded, expand};
+use super::environment::{Expanded, expand, masked};
 use super::{Quote, Token};
 use crate::limits::TOKENS_MAX;
 use crate::problem::{Location, Problem, Problems, UNSET_VARIABLE};
@@ -21,23 +21,35 @@ pub(crate) fn tokens(file: &Arc<SourceText>, source: &dyn Source, problems: &mut
                 .help(format!("set it, or give a default: `{{${name}:default}}`")),
         );
     }
-    // Some editors begin a file with a byte order mark.
-    let at = if expanded.text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
-    let mut lexer = Lexer { file, expanded: &expanded, at, starts_line: true, tokens: Vec::new() };
-    while lexer.skip_to_token() {
-        if lexer.tokens.len() >= TOKENS_MAX {
-            problems.push(lexer.problem(
-                "too-large",
-                lexer.at..lexer.at,
-                "the file has too many words".into(),
-            ));
-            break;
-        }
-        if let Err(problem) = lexer.token() {
-            problems.push(problem);
-        }
-    }
+    let mut lexer = Lexer::new(file, &expanded);
+    lexer.read(problems);
     lexer.tokens
+}
+
+/// A token as it stands in a file, with its variables.
+pub(crate) struct WrittenToken {
+    pub(crate) text: String,
+    pub(crate) is_quoted: bool,
+    pub(crate) starts_line: bool,
+    /// Where it stands, with its quotes.
+    pub(crate) span: Range<usize>,
+}
+
+/// All tokens of a file as they are written, and its comments.
+pub(crate) fn written(
+    file: &Arc<SourceText>,
+    problems: &mut Problems,
+) -> (Vec<WrittenToken>, Vec<Range<usize>>) {
+    let masked = masked(&file.text);
+    let mut lexer = Lexer::new(file, &masked);
+    lexer.read(problems);
+    let tokens = lexer.tokens.into_iter().map(|token| WrittenToken {
+        is_quoted: token.quote != Quote::None,
+        text: token.text,
+        starts_line: token.starts_line,
+        span: token.place.span,
+    });
+    (tokens.collect(), lexer.comments)
 }
 
 struct Lexer<'a> {
@@ -48,9 +60,32 @@ struct Lexer<'a> {
     /// Whether the next token begins a line.
     starts_line: bool,
     tokens: Vec<Token>,
+    /// In the expanded text.
+    comments: Vec<Range<usize>>,
+}
+
+impl<'a> Lexer<'a> {
+    fn new(file: &'a Arc<SourceText>, expanded: &'a Expanded) -> Lexer<'a> {
+        // Some editors begin a file with a byte order mark.
+        let at = if expanded.text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
+        Lexer { file, expanded, at, starts_line: true, tokens: Vec::new(), comments: Vec::new() }
+    }
 }
 
 impl Lexer<'_> {
+    fn read(&mut self, problems: &mut Problems) {
+        while self.skip_to_token() {
+            if self.tokens.len() >= TOKENS_MAX {
+                let end = self.at..self.at;
+                problems.push(self.problem("too-large", end, "the file has too many words".into()));
+                break;
+            }
+            if let Err(problem) = self.token() {
+                problems.push(problem);
+            }
+        }
+    }
+
     fn rest(&self) -> &str {
         self.expanded.text.get(self.at..).unwrap_or_default()
     }
@@ -63,7 +98,11 @@ impl Lexer<'_> {
                     self.starts_line = true;
                     self.at += 1;
                 }
-                '#' => self.at += self.rest().find('\n').unwrap_or(self.rest().len()),
+                '#' => {
+                    let length = self.rest().find('\n').unwrap_or(self.rest().len());
+                    self.comments.push(self.at..self.at + length);
+                    self.at += length;
+                }
                 // A backslash at the end of a line joins it with the next one.
                 '\\' => match self.line_end_after(1) {
                     Some(length) => self.at += length,

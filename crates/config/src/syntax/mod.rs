@@ -15,6 +15,7 @@ use std::sync::Arc;
 use crate::problem::Location;
 
 pub use environment::variables_to_set;
+pub(crate) use lexer::{WrittenToken, written};
 pub(crate) use parse::{Parsed, parse, parse_fragment};
 
 /// How a token was quoted.

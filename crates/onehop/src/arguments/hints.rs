@@ -6,8 +6,7 @@ use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, Error};
 
 /// Commands of nginx, Caddy, pm2 and others.
-const COMMANDS: [(&str, &str); 24] = [
-    ("adapt", "an Onehopfile takes a Caddyfile's directives as they are; `onehop try` reads an nginx.conf"),
+const COMMANDS: [(&str, &str); 22] = [
     ("add-package", "onehop has no plugins"),
     ("build", "`onehop pack` makes one executable"),
     ("check", "`onehop validate` checks an Onehopfile"),
@@ -15,7 +14,6 @@ const COMMANDS: [(&str, &str); 24] = [
     ("delete", "remove the `app` from the Onehopfile, then `onehop reload`"),
     ("dev", "`onehop app FILE --watch` restarts an application when its sources change"),
     ("file-server", "`onehop serve DIR --browse` serves a folder"),
-    ("fmt", "there is no formatter yet; `onehop validate` checks an Onehopfile"),
     ("init", "`onehop try` writes an Onehopfile for the application of this folder"),
     ("kill", "`onehop stop` ends a running onehop"),
     ("list", "`onehop status` shows what runs"),

@@ -69,6 +69,8 @@ pub(crate) enum Command {
     Pack(Pack),
     Inspect(Inspect),
     Validate(Validate),
+    Fmt(Fmt),
+    Adapt(Adapt),
     Routes(Routes),
     Reload(Control),
     Stop(Stop),
@@ -236,6 +238,57 @@ pub(crate) struct App {
 pub(crate) struct Validate {
     #[command(flatten)]
     pub(crate) file: File,
+}
+
+/// `onehop fmt`
+#[derive(Debug, Args)]
+#[command(
+    about = "Print an Onehopfile in its usual layout",
+    long_about = "Print an Onehopfile in its usual layout.\n\n\
+        A tab for each block, single spaces, no blank lines in a row. Words, quotes and comments stay as they are. Without \
+        --overwrite no file is changed.",
+    after_help = "Examples:\n  \
+        onehop fmt                          the Onehopfile of this folder, on standard output\n  \
+        onehop fmt --overwrite              write it back\n  \
+        onehop fmt --diff                   what would change\n  \
+        onehop fmt --check Onehopfile       for a build: exit code 1 where it is laid out otherwise\n  \
+        onehop fmt -                        from standard input\n\n\
+        Exit codes: 0 done, 1 laid out otherwise (--check, --diff), 2 the file cannot be read, or is none."
+)]
+pub(crate) struct Fmt {
+    /// The configuration; `-` is standard input
+    #[arg(value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+    /// Write the file back
+    #[arg(long, conflicts_with_all = ["check", "diff"])]
+    pub(crate) overwrite: bool,
+    /// Print nothing but whether the layout is the usual one
+    #[arg(long, conflicts_with = "diff")]
+    pub(crate) check: bool,
+    /// Print the lines that would change
+    #[arg(long)]
+    pub(crate) diff: bool,
+}
+
+/// `onehop adapt`
+#[derive(Debug, Args)]
+#[command(
+    about = "Print an nginx.conf as an Onehopfile",
+    long_about = "Print an nginx.conf as an Onehopfile.\n\n\
+        Each server becomes a site. nginx is not needed, nothing is started, and no file is written. What could not be \
+        carried over stands in the result as a comment with NOT CARRIED OVER, its line and the reason. Where nginx decides \
+        who may ask and onehop has no equal, requests get 403 until you decide. A Caddyfile needs no such step: an \
+        Onehopfile has Caddy's grammar.",
+    after_help = "Examples:\n  \
+        onehop adapt                                    /etc/nginx/nginx.conf with all that it includes\n  \
+        onehop adapt /etc/nginx/sites-enabled/shop > Onehopfile && onehop validate\n  \
+        onehop try /etc/nginx/sites-enabled/shop        measure both beside each other\n\n\
+        Exit codes: 0 printed, 2 the file cannot be read, or has no server."
+)]
+pub(crate) struct Adapt {
+    /// The configuration, whole or a part of one
+    #[arg(value_name = "FILE", default_value = "/etc/nginx/nginx.conf")]
+    pub(crate) file: PathBuf,
 }
 
 /// `onehop routes`

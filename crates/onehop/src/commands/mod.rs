@@ -1,5 +1,6 @@
 //! One file per command; `serving.rs` is what `run`, `serve`, `app` and `proxy` share.
 
+pub(crate) mod adapt;
 pub(crate) mod app;
 pub(crate) mod bench;
 mod certificate_store;
@@ -7,6 +8,7 @@ pub(crate) mod certs;
 pub(crate) mod control;
 pub(crate) mod dashboard;
 pub(crate) mod exec_worker;
+pub(crate) mod fmt;
 pub(crate) mod forms;
 pub(crate) mod guard;
 pub(crate) mod help;

@@ -10,8 +10,8 @@ mod tests;
 
 use std::path::Path;
 
-use onehop_adapt::Deployment;
-use onehop_adapt::nginx::{Configuration, addresses, translate};
+use onehop_adapt::nginx::{Configuration, Directive, addresses, translate};
+use onehop_adapt::{Deployment, Upstream};
 
 use super::behind::Behind;
 use super::environment::Environment;
@@ -87,8 +87,8 @@ struct Located<'a> {
 }
 
 impl Deployment for Located<'_> {
-    fn address(&self, port: u16) -> String {
-        self.behind.address(port)
+    fn address(&self, upstream: &Upstream) -> String {
+        self.behind.address(upstream.port)
     }
 
     fn app(&self, port: u16, matcher: Option<&str>) -> Option<String> {
@@ -103,11 +103,11 @@ impl Deployment for Located<'_> {
         super::site::is_application(folder)
     }
 
-    fn access_log(&self, notes: &mut Vec<String>) -> String {
+    fn access_log(&self, _written: Option<&Directive>, notes: &mut Vec<String>) -> Option<String> {
         notes.push(
             "nginx writes an access log, so onehop writes one too; both go to a folder that goes away."
                 .to_owned(),
         );
-        "{scratch}/onehop-access.log".to_owned()
+        Some("{scratch}/onehop-access.log".to_owned())
     }
 }
