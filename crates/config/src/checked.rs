@@ -542,8 +542,10 @@ pub enum Placeholder {
     Protocol,
     /// `{http.request.remote}`, `{remote}`
     Remote,
-    /// `{http.request.remote.host}`, `{remote_host}`, `{client_ip}`
+    /// `{http.request.remote.host}`, `{remote_host}`
     RemoteHost,
+    /// `{http.vars.client_ip}`, `{client_ip}`: whom the `trusted_proxies` of `servers` name, else the connection's
+    ClientIp,
     /// `{http.request.remote.port}`, `{remote_port}`
     RemotePort,
     /// `{http.request.header.*}`, `{header.*}`; name in lower case

@@ -509,3 +509,29 @@ fn logs_follows_what_comes_until_the_server_stops() {
     assert_eq!((ended.code, ended.stdout.lines().count()), (Some(0), 2), "{}", ended.stdout);
     assert_eq!(onehop.process.wait().expect("it ends").code(), Some(0));
 }
+
+#[test]
+fn the_client_is_whom_a_trusted_proxy_names_in_lines_and_placeholders() {
+    for (trusted, client) in [("127.0.0.1", "192.0.2.7"), ("203.0.113.0/24", "127.0.0.1")] {
+        let folder = Folder::new();
+        folder.write(
+            "Onehopfile",
+            format!(
+                "{{\n\tservers {{\n\t\ttrusted_proxies static {trusted}\n\t}}\n}}\nhttp://127.0.0.1:0 {{\n\
+                 \tlog json {{\n\t\toutput file json.log\n\t}}\n\
+                 \tlog combined {{\n\t\toutput file combined.log\n\t\tformat combined\n\t}}\n\
+                 \trespond \"{{client_ip}} {{remote_host}}\"\n}}\n"
+            ),
+        );
+        let mut onehop = Onehop::start_in(folder.path());
+        let fields = "X-Forwarded-For: 198.51.100.9, 192.0.2.7\r\n";
+        let answer = onehop.connect().ask("GET", "/", fields);
+        assert_eq!(answer.text(), format!("{client} 127.0.0.1"));
+        onehop.process.signal(Signal::TERM);
+        assert_eq!(onehop.process.wait().expect("it ends").code(), Some(0));
+        let request = &lines(&text_of(&folder.join("json.log")))[0]["request"];
+        assert_eq!((&request["client_ip"], &request["remote_ip"]), (&client.into(), &"127.0.0.1".into()));
+        let line = text_of(&folder.join("combined.log"));
+        assert!(line.starts_with(&format!("{client} - - [")), "{line}");
+    }
+}

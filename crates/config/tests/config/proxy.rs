@@ -431,7 +431,7 @@ fn fields_are_changed_as_header_changes_them_and_in_caddys_order() {
         [
             HeaderOp::Delete { name: "*".into() },
             HeaderOp::Add { name: "X-Added".into(), value: text("one") },
-            HeaderOp::Set { name: "X-Set".into(), value: value(Placeholder::RemoteHost) },
+            HeaderOp::Set { name: "X-Set".into(), value: value(Placeholder::ClientIp) },
             HeaderOp::Set { name: "Host".into(), value: value(Placeholder::UpstreamHostPort) },
             HeaderOp::Delete { name: "x-gone".into() },
             HeaderOp::Replace { name: "x-path".into(), find: "^/old".into(), replace: text("/new") },

@@ -12,8 +12,8 @@ use super::Entry;
 
 /// Adds the line of a request.
 pub(super) fn line(entry: &Entry<'_>, is_combined: bool, at: SystemTime, out: &mut String) {
-    match entry.origin.peer {
-        Some(peer) => _ = write!(out, "{}", peer.ip().to_canonical()),
+    match entry.client {
+        Some(client) => _ = write!(out, "{client}"),
         None => out.push('-'),
     }
     let _ = write!(out, " - - [{}] \"", Moment::of(at).common_log());

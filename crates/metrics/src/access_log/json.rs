@@ -1,6 +1,7 @@
 //! Lines as JSON, shaped like Caddy's. Where a `format filter` has a rule for a field, the rule decides.
 
 use std::fmt::Write as _;
+use std::net::IpAddr;
 use std::time::SystemTime;
 
 use onehop_config::checked::{FieldAction, LogField, LogTime};
@@ -69,20 +70,23 @@ pub(super) fn line(
 
 impl Writer<'_, '_> {
     fn request(&mut self, entry: &Entry<'_>, line: &EntryFormat) {
-        match entry.origin.peer {
-            Some(peer) if self.filter.is_none() => {
+        match (entry.origin.peer, entry.client) {
+            (Some(peer), Some(client)) if self.filter.is_none() => {
                 let (ip, port) = (peer.ip().to_canonical(), peer.port());
                 let _ = write!(
                     self.out,
-                    "\"remote_ip\":\"{ip}\",\"remote_port\":\"{port}\",\"client_ip\":\"{ip}\""
+                    "\"remote_ip\":\"{ip}\",\"remote_port\":\"{port}\",\"client_ip\":\"{client}\""
                 );
             }
-            peer => {
-                let ip = peer.map_or_else(|| "@".to_owned(), |peer| peer.ip().to_canonical().to_string());
+            (peer, client) => {
+                let shown = |address: Option<IpAddr>| {
+                    address.map_or_else(|| "@".to_owned(), |address| address.to_string())
+                };
+                let ip = shown(peer.map(|peer| peer.ip().to_canonical()));
                 let port = peer.map_or_else(String::new, |peer| peer.port().to_string());
                 self.text(&LogField::RemoteIp, "remote_ip", ip.as_bytes());
                 self.text(&LogField::RemotePort, "remote_port", port.as_bytes());
-                self.text(&LogField::ClientIp, "client_ip", ip.as_bytes());
+                self.text(&LogField::ClientIp, "client_ip", shown(client).as_bytes());
             }
         }
         if let Some(head) = entry.head {

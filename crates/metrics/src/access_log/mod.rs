@@ -20,6 +20,7 @@ mod transform;
 mod writer;
 
 use std::cell::RefCell;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -103,6 +104,8 @@ pub struct Entry<'a> {
     pub head: Option<&'a RequestHead>,
     /// The client's connection.
     pub origin: &'a Origin,
+    /// Whom trusted proxies in front name as the client, else the connection's; `None` behind a Unix socket.
+    pub client: Option<IpAddr>,
     /// The response that was sent.
     pub response: &'a Response,
     /// Bytes of its body.

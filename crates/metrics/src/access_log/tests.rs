@@ -1,6 +1,6 @@
 //! Lines as a whole, of every format.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -48,6 +48,9 @@ fn head(bytes: &[u8]) -> Option<RequestHead> {
     Some(head)
 }
 
+/// Whom a proxy names.
+const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 77));
+
 fn lines(settings: &AccessLog, head: Option<&RequestHead>, appended: &[(String, Vec<u8>)]) -> String {
     let mut response = Response { status: 200, ..Response::default() };
     response.fields.add("Content-Type", b"text/html");
@@ -57,6 +60,7 @@ fn lines(settings: &AccessLog, head: Option<&RequestHead>, appended: &[(String, 
         id: None,
         head,
         origin: &origin,
+        client: Some(CLIENT),
         response: &response,
         sent: 5,
         took: Duration::from_millis(3),

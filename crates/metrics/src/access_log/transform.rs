@@ -4,6 +4,7 @@
 //! as in `common` and `combined`.
 
 use std::fmt::Write as _;
+use std::net::IpAddr;
 use std::time::SystemTime;
 
 use onehop_config::checked::{LogField, LogTemplate, LogTemplatePart};
@@ -42,6 +43,14 @@ pub(super) fn line(
     out.push('\n');
 }
 
+/// Adds an address; behind a Unix socket there is none.
+fn push_address(address: Option<IpAddr>, out: &mut String) {
+    match address {
+        Some(address) => _ = write!(out, "{address}"),
+        None => out.push('@'),
+    }
+}
+
 /// Adds the value of a field, or nothing.
 fn push(field: &LogField, index: Option<usize>, entry: &Entry<'_>, line: &EntryFormat, out: &mut String) {
     let head = entry.head;
@@ -49,10 +58,8 @@ fn push(field: &LogField, index: Option<usize>, entry: &Entry<'_>, line: &EntryF
         LogField::Level => out.push_str(if entry.is_error() { "error" } else { "info" }),
         LogField::Logger => push_escaped(out, line.logger.as_bytes()),
         LogField::Message => out.push_str(entry.message()),
-        LogField::RemoteIp | LogField::ClientIp => match entry.origin.peer {
-            Some(peer) => _ = write!(out, "{}", peer.ip().to_canonical()),
-            None => out.push('@'),
-        },
+        LogField::RemoteIp => push_address(entry.origin.peer.map(|peer| peer.ip().to_canonical()), out),
+        LogField::ClientIp => push_address(entry.client, out),
         LogField::RemotePort => {
             if let Some(peer) = entry.origin.peer {
                 let _ = write!(out, "{}", peer.port());

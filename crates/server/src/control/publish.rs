@@ -233,6 +233,7 @@ impl Configured {
             proxy_protocol: self.checked.global.proxy_protocol.clone().map(Arc::new),
             tls: self.tls_listeners(),
             protocols: self.checked.global.protocols,
+            trusted_proxies: self.checked.global.trusted_proxies.clone(),
         })
     }
 }

@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use std::time::Instant;
 
-use onehop_config::checked::{Encode, HeaderStep, LogAppend};
+use onehop_config::checked::{Encode, HeaderStep, LogAppend, Network};
 use onehop_files::store::Store;
 use onehop_http1::{Method, RequestHead};
 use onehop_message::error::HttpError;
@@ -32,6 +32,8 @@ pub struct RequestContext<'a> {
     pub request: Request<'a>,
     /// The trees in memory, by number.
     pub stores: &'a [Arc<Store>],
+    /// Proxies in front of every site, whose word about the client counts.
+    pub(crate) trusted_proxies: &'a [Network],
     /// The client's own path has more than one reading.
     pub(crate) is_ambiguous: bool,
     /// The root of files.
@@ -103,7 +105,13 @@ pub struct ErrorId(u64);
 
 impl<'a> RequestContext<'a> {
     /// Makes the context of a request that has met no route yet.
-    pub fn new(head: &'a RequestHead, origin: Origin, received: Instant, stores: &'a [Arc<Store>]) -> Self {
+    pub fn new(
+        head: &'a RequestHead,
+        origin: Origin,
+        received: Instant,
+        stores: &'a [Arc<Store>],
+        trusted_proxies: &'a [Network],
+    ) -> Self {
         let own_path = own_path(head);
         let is_ambiguous = own_path.is_err();
         Self {
@@ -115,6 +123,7 @@ impl<'a> RequestContext<'a> {
                 query: head.query().map(Cow::Borrowed),
             },
             stores,
+            trusted_proxies,
             is_ambiguous,
             root: None,
             file_match: None,

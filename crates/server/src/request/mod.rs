@@ -178,7 +178,7 @@ impl<'a> Routing<'a> {
             number,
             site,
             walk: Walk::new(&site.routes),
-            context: RequestContext::new(head, origin, received, &snapshot.stores),
+            context: RequestContext::new(head, origin, received, &snapshot.stores, &snapshot.trusted_proxies),
         }
     }
 

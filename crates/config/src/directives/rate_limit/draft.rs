@@ -228,7 +228,7 @@ impl Draft {
 /// What can be looked up without writing it out is.
 fn key_of(key: Template) -> RateKey {
     match key.parts.as_slice() {
-        [Part::Value(Placeholder::RemoteHost)] => RateKey::ClientAddress,
+        [Part::Value(Placeholder::RemoteHost | Placeholder::ClientIp)] => RateKey::ClientAddress,
         [Part::Value(Placeholder::Header(name))] => RateKey::Header(name.clone()),
         [Part::Value(Placeholder::Cookie(name))] => RateKey::Cookie(name.clone()),
         [] => RateKey::Template(Template::text(EVERYBODY)),

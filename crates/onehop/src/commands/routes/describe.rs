@@ -294,6 +294,7 @@ fn placeholder(placeholder: &Placeholder) -> String {
         Placeholder::Protocol => "http.request.proto",
         Placeholder::Remote => "remote",
         Placeholder::RemoteHost => "remote_host",
+        Placeholder::ClientIp => "client_ip",
         Placeholder::RemotePort => "remote_port",
         Placeholder::Header(name) => return format!("header.{name}"),
         Placeholder::Cookie(name) => return format!("cookie.{name}"),

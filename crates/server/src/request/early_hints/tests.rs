@@ -17,7 +17,7 @@ fn head(target: &str, fields: &str) -> RequestHead {
 }
 
 fn context<'a>(head: &'a RequestHead, hints: &'a EarlyHints) -> RequestContext<'a> {
-    let mut context = RequestContext::new(head, Origin::plain(None, 0), Instant::now(), &[]);
+    let mut context = RequestContext::new(head, Origin::plain(None, 0), Instant::now(), &[], &[]);
     context.early_hints.push(hints);
     context.handler = Handler::Proxy;
     context

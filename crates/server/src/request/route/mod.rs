@@ -57,6 +57,8 @@ pub struct Snapshot {
     pub tls: TlsListeners,
     /// Which versions of HTTP are spoken.
     pub protocols: checked::Protocols,
+    /// Proxies in front of every site, whose word about the client counts.
+    pub trusted_proxies: Vec<checked::Network>,
 }
 
 /// What holds for TLS on every listener.

@@ -9,7 +9,9 @@ use onehop_config::checked::tls::{ClientValue, NameKind, TlsValue};
 use onehop_config::checked::{Part, Placeholder, Template};
 use onehop_files::limits::PATH_BYTES_MAX;
 use onehop_http1::RequestHead;
+use onehop_message::request::Request;
 use onehop_message::tls_session::{ClientCertificate, TlsSession};
+use onehop_message::trusted_proxies::Trust;
 use onehop_message::uri::{decode_path, escape_path, file_extension, host_without_port, last_segment};
 use onehop_message::{cookies, path};
 use onehop_upstream::member::Member;
@@ -153,6 +155,11 @@ fn value(placeholder: &Placeholder, context: &RequestContext<'_>, into: Into, ou
         P::Remote => push_text(context.request.origin.peer.map(|peer| peer.to_string()), out),
         P::RemoteHost => {
             push_text(context.request.origin.peer.map(|peer| peer.ip().to_canonical().to_string()), out)
+        }
+        P::ClientIp => {
+            let Request { head, origin, .. } = &context.request;
+            let client = Trust::of(context.trusted_proxies, origin).client(head, origin);
+            push_text(client.map(|client| client.to_string()), out)
         }
         P::RemotePort => push_text(context.request.origin.peer.map(|peer| peer.port().to_string()), out),
         P::Header(name) => push_joined(head.find_all(name), out),

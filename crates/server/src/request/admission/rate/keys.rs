@@ -31,12 +31,13 @@ pub(super) struct Keys {
 
 impl Keys {
     pub(super) fn new(key: &RateKey) -> Self {
-        let client = Part::Value(Placeholder::RemoteHost);
+        let is_client =
+            |part: &Part| matches!(part, Part::Value(Placeholder::RemoteHost | Placeholder::ClientIp));
         let beside_client = match key {
-            RateKey::Template(template) if template.parts.contains(&client) => {
+            RateKey::Template(template) if template.parts.iter().any(is_client) => {
                 let parts = template.parts.iter().cloned();
                 let parts =
-                    parts.map(|part| if part == client { Part::Text(CLIENT.to_owned()) } else { part });
+                    parts.map(|part| if is_client(&part) { Part::Text(CLIENT.to_owned()) } else { part });
                 Some(Template { parts: parts.collect() })
             }
             _ => None,

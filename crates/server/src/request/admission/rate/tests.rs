@@ -53,7 +53,7 @@ impl Asking {
 
     /// At the beginning of its way.
     pub(crate) fn context(&self) -> RequestContext<'_> {
-        RequestContext::new(&self.head, self.origin.clone(), Instant::now(), &[])
+        RequestContext::new(&self.head, self.origin.clone(), Instant::now(), &[], &[])
     }
 }
 

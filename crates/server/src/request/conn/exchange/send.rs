@@ -10,6 +10,7 @@ use onehop_http1::{AnswerHead, BodyLength, Next, RequestHead};
 use onehop_message::error::HttpError;
 use onehop_message::error_response;
 use onehop_message::response::{Body, Disk, Piece, Response, Stored};
+use onehop_message::trusted_proxies::Trust;
 use onehop_metrics::Handler;
 use onehop_metrics::access_log::{Entry, Logs};
 use onehop_metrics::site::Delivery;
@@ -84,7 +85,7 @@ impl Exchange {
         let chosen = choice.map_or(Logs::USUAL, |choice| choice.logs);
         let is_logged = !logs.is_empty() && chosen != Logs::NONE;
         if is_logged && (!is_shed || self.core.rejection_lines.takes()) {
-            let (head, origin) = (Some(head), &self.origin);
+            let origin = &self.origin;
             let upstream = served.upstream.as_ref().map(|member| &*member.name);
             let (reason, error) = (served.reason.as_deref(), served.error);
             let error_id = served.error_id.map(|id| id.letters());
@@ -92,8 +93,9 @@ impl Exchange {
             let appended = choice.map(|choice| choice.appended.as_slice()).unwrap_or_default();
             let entry = Entry {
                 id,
-                head,
+                head: Some(head),
                 origin,
+                client: Trust::of(&view.snapshot.trusted_proxies, origin).client(head, origin),
                 response,
                 sent,
                 took,
@@ -209,6 +211,7 @@ impl Exchange {
             id: None,
             head: None,
             origin,
+            client: origin.peer.map(|peer| peer.ip().to_canonical()),
             response,
             sent,
             took,

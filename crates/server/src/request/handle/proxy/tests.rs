@@ -74,7 +74,7 @@ impl Client {
 
     pub(crate) fn chosen(&self, proxy: &Proxy, tried: &[usize]) -> Option<Chosen> {
         let origin = Origin { tls: self.is_encrypted, ..Origin::plain(Some(self.peer), 0) };
-        proxy.choose(&RequestContext::new(&self.head, origin, std::time::Instant::now(), &[]), tried)
+        proxy.choose(&RequestContext::new(&self.head, origin, std::time::Instant::now(), &[], &[]), tried)
     }
 
     fn number(&self, proxy: &Proxy) -> usize {
