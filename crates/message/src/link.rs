@@ -16,7 +16,7 @@ pub fn links(mut value: &[u8]) -> impl Iterator<Item = Link<'_>> {
         let rest = value.get(begin..)?.strip_prefix(b"<")?;
         let end = memchr::memchr(b'>', rest)?;
         let (target, rest) = (rest.get(..end)?, rest.get(end + 1..)?);
-        let (parameters, rest) = until(rest, b',');
+        let (parameters, rest) = until(rest, b',')?;
         value = rest;
         Some(Link { target, parameters })
     })
@@ -30,7 +30,7 @@ impl<'f> Link<'f> {
             if rest.is_empty() {
                 return None;
             }
-            let (parameter, others) = until(rest, b';');
+            let (parameter, others) = until(rest, b';')?;
             rest = others;
             let equals = memchr::memchr(b'=', parameter);
             let (name, value) = match equals {
@@ -51,8 +51,9 @@ impl<'f> Link<'f> {
     }
 }
 
-/// What stands before a delimiter that is in no quoted string (RFC 9110 section 5.6.4), and what stands behind it.
-fn until(text: &[u8], delimiter: u8) -> (&[u8], &[u8]) {
+/// What stands before a delimiter that is in no quoted string (RFC 9110 section 5.6.4), and what stands behind it; `None` where
+/// one is never closed.
+fn until(text: &[u8], delimiter: u8) -> Option<(&[u8], &[u8])> {
     let (mut is_quoted, mut is_escaped) = (false, false);
     let end = text.iter().position(|byte| {
         match byte {
@@ -64,8 +65,8 @@ fn until(text: &[u8], delimiter: u8) -> (&[u8], &[u8]) {
         false
     });
     match end {
-        Some(end) => (&text[..end], &text[end + 1..]),
-        None => (text, &[]),
+        Some(end) => Some((&text[..end], &text[end + 1..])),
+        None => (!is_quoted).then_some((text, &[])),
     }
 }
 
@@ -99,7 +100,7 @@ mod tests {
             (" ,, </a> ; ; rel = preload ;", &["/a rel=preload"]),
             ("</a>, oops, </b>", &["/a"]),
             ("</a", &[]),
-            ("</a>; title=\"never closed, </b>", &["/a title=\"never closed, </b>"]),
+            ("</a>, </b>; title=\"never closed, </c>", &["/a"]),
             ("", &[]),
         ] {
             assert_eq!(read(value), expected, "{value}");
