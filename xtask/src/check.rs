@@ -52,6 +52,7 @@ const PACKAGES: &[&str] = &[
     "goaccess",
     "haproxy",
     "nginx-light",
+    "prometheus",
     "libnginx-mod-http-brotli-static",
     "wrk",
 ];

@@ -41,14 +41,44 @@ pub fn indented(text: &str) -> String {
     indented_by("\t", text)
 }
 
-/// The same text, each line behind an indentation.
+/// The same text, each line behind an indentation; a quoted text that goes over lines stays as it is.
 pub fn indented_by(indentation: &str, text: &str) -> String {
+    let mut quote = None;
     text.lines().fold(String::new(), |mut all, line| {
-        if !line.is_empty() {
+        if !line.is_empty() && quote.is_none() {
             all.push_str(indentation);
         }
+        quote = quote_after(line, quote);
         all.push_str(line);
         all.push('\n');
         all
     })
+}
+
+/// The quote that is open at the end of a line. Only a word's first letter opens one.
+fn quote_after(line: &str, mut quote: Option<char>) -> Option<char> {
+    if quote.is_none() && line.trim_start().starts_with('#') {
+        return None;
+    }
+    let mut before = ' ';
+    for letter in line.chars() {
+        match quote {
+            Some(open) if letter == open && !(open == '"' && before == '\\') => quote = None,
+            None if before.is_whitespace() && matches!(letter, '"' | '`') => quote = Some(letter),
+            _ => {}
+        }
+        before = letter;
+    }
+    quote
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quoted_text_is_not_indented() {
+        let text = "respond `a\n  b` 200\n# it`s\nheader X \"a \\\" `\nb\"\nlast\n";
+        assert_eq!(indented(text), "\trespond `a\n  b` 200\n\t# it`s\n\theader X \"a \\\" `\nb\"\n\tlast\n");
+    }
 }

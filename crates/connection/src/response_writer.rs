@@ -147,8 +147,8 @@ impl<'l, 'c> ResponseWriter<'l, 'c> {
         }
     }
 
-    /// Writes the response's head; ignores its body.
-    pub fn head(&mut self, response: &Response, length: BodyLength) {
+    /// Writes the response's head; ignores its body. Whether the body is server-sent events.
+    pub fn head(&mut self, response: &Response, length: BodyLength) -> bool {
         let mut codec = self.io.codec.borrow_mut();
         let upgrade = response.status == 101;
         // The response may be complete before the whole request body has arrived. The rest of the body could then not be
@@ -176,6 +176,7 @@ impl<'l, 'c> ResponseWriter<'l, 'c> {
         self.io.permits.response_started(response.status, extent);
         self.state = if upgrade { Sent::Upgrade } else { Sent::Head };
         self.io.is_responding.set(true);
+        is_event_stream
     }
 
     /// Sends bytes of the body. Gathers them, and writes them when they are many: copying a piece once more

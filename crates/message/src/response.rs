@@ -136,11 +136,12 @@ impl Fields {
         let name = name.as_bytes();
         let mut rest = &self.lines[..];
         loop {
+            let is_it = rest.get(name.len()) == Some(&b':')
+                && rest.get(..name.len()).is_some_and(|field| field.eq_ignore_ascii_case(name));
             let line_end = memchr::memchr(b'\n', rest)?;
-            if rest.get(name.len()) == Some(&b':')
-                && rest.get(..name.len()).is_some_and(|field| field.eq_ignore_ascii_case(name))
-            {
-                return split_line(rest.get(..=line_end)?).map(|(_, value)| value);
+            if is_it {
+                let value = rest.get(name.len() + 1..line_end)?.strip_suffix(b"\r")?;
+                return Some(value.trim_ascii_start());
             }
             rest = rest.get(line_end + 1..)?;
         }
@@ -165,7 +166,10 @@ impl Fields {
 impl Response {
     /// Whether its body is server-sent events, which may go on for ever.
     pub fn is_event_stream(&self) -> bool {
-        self.fields.get("Content-Type").is_some_and(|value| *media_type(value) == *b"text/event-stream")
+        let Some(value) = self.fields.get("Content-Type") else { return false };
+        // The sixth letter tells it from most others.
+        value.get(5).is_some_and(|letter| letter.eq_ignore_ascii_case(&b'e'))
+            && *media_type(value) == *b"text/event-stream"
     }
 
     /// Ready for the next request, keeping the memory of the fields.

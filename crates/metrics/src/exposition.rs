@@ -1,4 +1,4 @@
-//! Writes the Prometheus exposition format 0.0.4.
+//! Writes the Prometheus exposition format 0.0.4, and OpenMetrics 1.0 from it.
 
 use std::fmt::{self, Display, Write};
 
@@ -95,4 +95,45 @@ impl Display for Value {
 
 fn escape(label: &str) -> String {
     label.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+/// The same text as OpenMetrics 1.0 (prometheus.io/docs/specs/om/open_metrics_spec): a family of counters has its name without
+/// `_total`, and the text has an end.
+pub fn open_metrics(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + EOF.len());
+    for line in text.lines() {
+        let described =
+            ["# HELP ", "# TYPE "].iter().find_map(|kind| Some((*kind, line.strip_prefix(kind)?)));
+        match described.and_then(|(kind, rest)| Some((kind, rest.split_once(' ')?))) {
+            Some((kind, (name, rest))) => {
+                let family = name.strip_suffix("_total").unwrap_or(name);
+                let _ = writeln!(out, "{kind}{family} {rest}");
+            }
+            None => {
+                out.push_str(line);
+                out.push('\n');
+            }
+        }
+    }
+    out.push_str(EOF);
+    out
+}
+
+const EOF: &str = "# EOF\n";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn open_metrics_names_counters_without_total_and_ends() {
+        let mut text = Exposition::default();
+        text.single("onehop_requests_total", Kind::Counter, "Requests. _total", 5);
+        text.single("onehop_connections_open", Kind::Gauge, "Open.", 1);
+        assert_eq!(
+            open_metrics(&text.text),
+            "# HELP onehop_requests Requests. _total\n# TYPE onehop_requests counter\nonehop_requests_total 5\n\
+             # HELP onehop_connections_open Open.\n# TYPE onehop_connections_open gauge\nonehop_connections_open 1\n# EOF\n"
+        );
+    }
 }

@@ -33,4 +33,5 @@ pub mod site;
 pub mod stats;
 
 pub use counters::Registry;
+pub use exposition::open_metrics;
 pub use handler::Handler;

@@ -54,6 +54,12 @@ pub(crate) fn find_here() -> Option<ConfigurationFile> {
     first_of(PLACES.map(PathBuf::from))
 }
 
+/// A path as one types it here.
+pub(crate) fn shown_path(path: &Path) -> String {
+    let here = std::env::current_dir().ok().and_then(|here| path.strip_prefix(here).ok());
+    here.unwrap_or(path).display().to_string()
+}
+
 fn first_of(places: impl IntoIterator<Item = PathBuf>) -> Option<ConfigurationFile> {
     let path = places.into_iter().find(|path| path.is_file())?;
     Some(ConfigurationFile { kind: kind_of(&path), path })

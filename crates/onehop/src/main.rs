@@ -32,8 +32,8 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
     own_program::note();
-    if commands::init::is_asked_for() {
-        return commands::init::start_and_wait().unwrap_or_else(|failure| failure.show());
+    if commands::process_one::is_asked_for() {
+        return commands::process_one::start_and_wait().unwrap_or_else(|failure| failure.show());
     }
     let done = if commands::forms::is_asked_for() {
         commands::forms::prepare_forms()
@@ -58,6 +58,10 @@ fn main() -> ExitCode {
 }
 
 fn obey() -> Result<(), Failure> {
+    if std::env::args_os().len() == 1 {
+        commands::init::look_around();
+        return Ok(());
+    }
     // A wrong option ends here, with exit code 2.
     let arguments = Arguments::read();
     match &arguments.command {
@@ -68,6 +72,7 @@ fn obey() -> Result<(), Failure> {
         Command::Pack(pack) => commands::pack::pack(pack),
         Command::Inspect(inspect) => commands::inspect::inspect(inspect),
         Command::Validate(validate) => commands::validate::validate(validate),
+        Command::Init(init) => commands::init::init(init),
         Command::Fmt(fmt) => commands::fmt::fmt(fmt),
         Command::Adapt(adapt) => commands::adapt::adapt(adapt),
         Command::Routes(routes) => commands::routes::routes(routes),

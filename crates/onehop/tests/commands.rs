@@ -16,6 +16,7 @@ fn finish_in(folder: &Folder, arguments: &[&str]) -> Finished {
 fn every_help_teaches_with_an_example() {
     for command in [
         "",
+        "init",
         "run",
         "serve",
         "app",
@@ -166,8 +167,7 @@ fn what_a_file_of_another_server_says_gets_the_next_step() {
 #[test]
 fn wrong_usage_ends_with_2() {
     for arguments in [
-        &[][..],
-        &["fly"],
+        &["fly"][..],
         &["run", "--no-such-option"],
         &["run", "a", "--config", "b"],
         &["run", "--threads", "0"],

@@ -23,6 +23,7 @@ use crate::slots::{Granted, Joined, QueuedClient, Reuse};
 pub struct WaitingClient {
     place: QueuedClient,
     waited: Cell<Duration>,
+    taken_at: Cell<Option<Instant>>,
 }
 
 impl WaitingClient {
@@ -34,6 +35,11 @@ impl WaitingClient {
     /// For how long its request has waited for a connection that others had.
     pub fn waited(&self) -> Duration {
         self.waited.get()
+    }
+
+    /// When it took an idle connection of its core, where it did.
+    pub fn taken_at(&self) -> Option<Instant> {
+        self.taken_at.get()
     }
 }
 
@@ -67,16 +73,18 @@ impl Pools {
                 return Ok(link);
             }
         }
+        let now = Instant::now();
         let newer = if reuse == Reuse::Never || !peer.is_far() {
             None
         } else {
-            peer.newer_elsewhere(&self.core, Instant::now())
+            peer.newer_elsewhere(&self.core, now)
         };
         // Requests that wait have come before.
         if peer.waiting() == 0
             && newer.is_none()
-            && let Some(connection) = self.take(peer, reuse)
+            && let Some(connection) = self.take_at(peer, reuse, now)
         {
+            client.taken_at.set(Some(now));
             peer.counters(&self.core).taken_idle.count();
             return Ok(Link::Http1(connection));
         }

@@ -118,8 +118,9 @@ impl Member {
     }
 
     /// An answer's head came so long after the request. As in Caddy a bad status and a slow head are a failure each.
-    pub fn answered(&self, status: u16, after: Duration, passive: &PassiveHealth) {
-        self.answered_at(status, after, passive, Instant::now());
+    pub fn answered(&self, status: u16, asked: Instant, passive: &PassiveHealth) {
+        let now = Instant::now();
+        self.answered_at(status, now.saturating_duration_since(asked), passive, now);
     }
 
     pub(crate) fn answered_at(&self, status: u16, after: Duration, passive: &PassiveHealth, now: Instant) {

@@ -137,6 +137,11 @@ impl Pools {
 
     /// Takes the idle connection of this core that was used last and is good as far as can be known.
     pub(crate) fn take(&self, peer: &Peer, reuse: Reuse) -> Option<Box<Connection>> {
+        self.take_at(peer, reuse, Instant::now())
+    }
+
+    /// The same, at this time.
+    pub(crate) fn take_at(&self, peer: &Peer, reuse: Reuse, now: Instant) -> Option<Box<Connection>> {
         if reuse == Reuse::Never {
             return None;
         }
@@ -145,7 +150,6 @@ impl Pools {
         if pool.idle.is_empty() {
             return None;
         }
-        let now = Instant::now();
         while let Some(last) = pool.idle.back() {
             if reuse == Reuse::Alive && !is_surely_alive(peer, last, now) {
                 break;

@@ -1,7 +1,6 @@
-//! `listen` with `server_name` as the addresses of a site with HTTPS where nginx has it.
+//! `listen` with `server_name` as the addresses of a site.
 
 use super::directive::Directive;
-use super::names;
 
 /// The port of a `listen` that names none.
 const PORT: u16 = 80;
@@ -47,9 +46,21 @@ impl<'a> Listens<'a> {
         hosts
     }
 
-    /// The addresses of a site that is reached there.
+    /// The addresses without TLS that a site needs for the server's names; none where it has no name of its own.
+    pub fn plain_addresses(&self, notes: &mut Vec<String>) -> Vec<String> {
+        let plain_listens = self.listens.iter().filter(|listen| !listen.is_tls);
+        let mut ports: Vec<u16> = plain_listens.map(|listen| listen.port).collect();
+        ports.dedup();
+        if ports.is_empty() {
+            ports.push(PORT);
+        }
+        let names = names(self.server, notes);
+        names.iter().flat_map(|name| ports.iter().map(move |port| plain(name, *port))).collect()
+    }
+
+    /// The addresses of a site that is reached there, with HTTPS where nginx has it.
     pub fn addresses(&self, notes: &mut Vec<String>) -> Vec<String> {
-        let names = names::names(self.server, notes);
+        let names = names(self.server, notes);
         let mut addresses: Vec<String> = Vec::new();
         let mut add = |address: String| {
             if !addresses.contains(&address) {
@@ -64,8 +75,7 @@ impl<'a> Listens<'a> {
                 add(match (listen.is_tls, listen.port) {
                     (true, HTTPS_PORT) => name.clone(),
                     (true, port) => format!("https://{name}:{port}"),
-                    (false, PORT) => format!("http://{name}"),
-                    (false, port) => format!("http://{name}:{port}"),
+                    (false, port) => plain(name, port),
                 });
             }
         }
@@ -100,6 +110,34 @@ impl<'a> Listen<'a> {
         };
         let host = host.map(|host| host.trim_start_matches('[').trim_end_matches(']'));
         Some(Listen { host: host.filter(|host| !["*", "0.0.0.0", "::"].contains(host)), port, is_tls })
+    }
+}
+
+/// The names that a server answers to.
+pub fn names(server: &Directive, notes: &mut Vec<String>) -> Vec<String> {
+    let mut names = Vec::new();
+    let directives = server.inner().iter().filter(|directive| directive.name == "server_name");
+    for directive in directives {
+        for name in directive.args.iter().map(|word| word.text.as_str()) {
+            if name.starts_with('~') || name.ends_with('*') || name.contains('$') {
+                notes.push(format!(
+                    "`server_name {name}` ({}): an Onehopfile has names and `*.name`; write the hosts that are meant.",
+                    directive.place.words()
+                ));
+            } else if let Some(bare) = name.strip_prefix('.') {
+                names.extend([bare.to_owned(), format!("*.{bare}")]);
+            } else if !matches!(name, "" | "_") {
+                names.push(name.to_owned());
+            }
+        }
+    }
+    names
+}
+
+fn plain(name: &str, port: u16) -> String {
+    match port {
+        PORT => format!("http://{name}"),
+        other => format!("http://{name}:{other}"),
     }
 }
 

@@ -1,7 +1,7 @@
 //! An nginx.conf, whole or a part of one, as a site of an Onehopfile. Never drops silently what changes answers.
 //!
 //! In the order of their work: `lexer.rs` makes words, `reader.rs` directives with what they include, `server.rs`
-//! chooses the server, `listens.rs` and `names.rs` its addresses; `support.rs` says which directives are carried over, `location.rs` and `context.rs` which
+//! chooses the server, `listens.rs` its addresses; `support.rs` says which directives are carried over, `location.rs` and `context.rs` which
 //! requests a location takes. `translate.rs` writes the site, `block.rs` one location of it, with `headers.rs`,
 //! `try_files.rs` and what a `proxy_pass` becomes: `proxy_pass.rs` with `fields.rs` and `upstreams.rs`.
 //! `values.rs` turns single values.
@@ -14,7 +14,6 @@ mod headers;
 mod lexer;
 mod listens;
 mod location;
-mod names;
 mod proxy_pass;
 mod reader;
 mod server;
@@ -28,8 +27,7 @@ mod values;
 
 pub use directive::{Directive, nearest, nearest_all, write};
 pub use lexer::Word;
-pub use listens::{Listens, leads_to_https};
-pub use names::{addresses, names};
+pub use listens::{Listens, leads_to_https, names};
 pub use reader::parse;
 pub use server::{Configuration, Server};
 pub use support::{is_redirect_to_tls, is_unneeded};

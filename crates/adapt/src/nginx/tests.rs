@@ -4,7 +4,7 @@ use std::path::Path;
 
 use onehop_config::{FileKind, FileSource};
 
-use super::{Configuration, addresses, translate};
+use super::{Configuration, Listens, translate};
 use crate::{Refusal, TextOnly, onehopfile};
 
 /// What is made of the first server: the Onehopfile, paths and notes.
@@ -13,7 +13,7 @@ fn translated(path: &Path) -> Result<(String, Vec<String>, Vec<String>), Refusal
     let configuration = Configuration::read(path, &FileSource, &mut notes)?;
     let server = configuration.server(&mut notes)?;
     let translated = translate(&server, &TextOnly, &mut notes)?;
-    let addresses = addresses(server.directive, &mut notes);
+    let addresses = Listens::of(server.directive).plain_addresses(&mut notes);
     let addresses = if addresses.is_empty() { ":80".to_owned() } else { addresses.join(", ") };
     let text = format!("{addresses} {{\n{}}}\n", onehopfile::indented(&translated.body));
     Ok((text, translated.paths, notes))

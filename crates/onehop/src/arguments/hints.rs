@@ -6,7 +6,7 @@ use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, Error};
 
 /// Commands of nginx, Caddy, pm2 and others.
-const COMMANDS: [(&str, &str); 22] = [
+const COMMANDS: [(&str, &str); 21] = [
     ("add-package", "onehop has no plugins"),
     ("build", "`onehop pack` makes one executable"),
     ("check", "`onehop validate` checks an Onehopfile"),
@@ -14,7 +14,6 @@ const COMMANDS: [(&str, &str); 22] = [
     ("delete", "remove the `app` from the Onehopfile, then `onehop reload`"),
     ("dev", "`onehop app FILE --watch` restarts an application when its sources change"),
     ("file-server", "`onehop serve DIR --browse` serves a folder"),
-    ("init", "`onehop try` writes an Onehopfile for the application of this folder"),
     ("kill", "`onehop stop` ends a running onehop"),
     ("list", "`onehop status` shows what runs"),
     (

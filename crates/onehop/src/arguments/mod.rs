@@ -50,7 +50,6 @@ pub(crate) use self::side_by_side::Try;
         again when the files change, never read from disk while a request waits.",
     after_help = RUN_EXIT_CODES,
     subcommand_required = true,
-    arg_required_else_help = true,
     disable_help_subcommand = true,
     propagate_version = true
 )]
@@ -62,6 +61,7 @@ pub(crate) struct Arguments {
 /// What to do; each command's own struct holds its help.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Init(Init),
     Run(Run),
     Serve(Serve),
     App(App),
@@ -97,6 +97,29 @@ impl Arguments {
     pub(crate) fn read() -> Self {
         Self::try_parse().map_err(hints::explain).unwrap_or_else(|error| error.exit())
     }
+}
+
+/// `onehop init`
+#[derive(Debug, Args)]
+#[command(
+    about = "Write an Onehopfile for what is in a folder",
+    long_about = "Write an Onehopfile for what is in a folder.\n\n\
+        It finds an application (package.json, pm2's ecosystem.config.js, a Procfile, the CMD of a Dockerfile, server.js \
+        and the like), a built site, or an nginx.conf, and writes the Onehopfile that serves it. Nothing is started, but \
+        that Node.js evaluates pm2's file. An Onehopfile that is there already is never replaced.",
+    after_help = "Examples:\n  \
+        onehop init                the folder where you are\n  \
+        onehop init ./shop\n  \
+        onehop init --dry-run      print it, and write nothing\n\n\
+        Exit codes: 0 written or printed, 1 the file cannot be written, 2 nothing that is understood, or an Onehopfile is there."
+)]
+pub(crate) struct Init {
+    /// The folder
+    #[arg(value_name = "FOLDER", default_value = ".")]
+    pub(crate) folder: PathBuf,
+    /// Print the Onehopfile and write nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
 }
 
 /// `onehop run`

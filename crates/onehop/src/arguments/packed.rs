@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use super::{Control, InspectView, Process, Status, Stop, Workers};
+use super::{Control, Dashboard, InspectView, Logs, Process, Status, Stop, Top, Why, Workers};
 
 /// `./myapp`
 #[derive(Debug, Parser)]
@@ -34,6 +34,10 @@ pub(crate) enum PackedCommand {
     Reload(Control),
     Stop(Stop),
     Workers(Workers),
+    Logs(Logs),
+    Dashboard(Dashboard),
+    Top(Top),
+    Why(Why),
     /// Check the configuration with what is changed of it
     Validate(Changes),
     /// Show what acts for the requests of each site, in which order
@@ -139,6 +143,32 @@ fn with_own_examples(mut all: Command, name: &str) -> Command {
             "Show the workers of its applications, or change their number",
             format!("./{name} workers\n  ./{name} workers api 4          as many as that from now on"),
             "0 done, 1 not running, no such application or nothing changed, 2 wrong usage.",
+        ),
+        (
+            "logs",
+            "Show the last requests, lines of applications and events of the running one",
+            format!("./{name} logs\n  ./{name} logs -f                 and what comes"),
+            "0 shown, 1 not running, 2 wrong usage.",
+        ),
+        (
+            "dashboard",
+            "Show the dashboard of the running one in a browser",
+            format!("./{name} dashboard"),
+            "0 ended, 1 not running, 2 wrong usage.",
+        ),
+        (
+            "top",
+            "Show live what the running one is doing",
+            format!("./{name} top"),
+            "0 ended, 1 not running or no terminal, 2 wrong usage.",
+        ),
+        (
+            "why",
+            "Explain why a request was slow, or why it failed",
+            format!(
+                "./{name} why                     what was slow or failed\n  ./{name} why 5f3a00000000002a    one of them"
+            ),
+            "0 shown, 1 not running or no such request, 2 wrong usage.",
         ),
     ];
     for (command, about, examples, codes) in of_running {

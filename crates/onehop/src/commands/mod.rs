@@ -17,6 +17,7 @@ pub(crate) mod inspect;
 pub(crate) mod logs;
 pub(crate) mod pack;
 pub(crate) mod packed;
+pub(crate) mod process_one;
 pub(crate) mod proxy;
 pub(crate) mod routes;
 pub(crate) mod run;

@@ -72,7 +72,11 @@ impl Timing {
 
     /// The request is handed over to a worker, or to an upstream on a connection for which it waited in a queue for `queued`.
     pub(crate) fn handed_over(&self, queued: Option<Duration>) {
-        let now = Instant::now();
+        self.handed_over_at(queued, Instant::now());
+    }
+
+    /// The same, at this time.
+    pub(crate) fn handed_over_at(&self, queued: Option<Duration>, now: Instant) {
         match queued {
             None => self.end(&self.queue, now),
             Some(queued) => {
@@ -85,8 +89,8 @@ impl Timing {
     }
 
     /// The request has its permits; what follows up to [`Self::handed_over`] is a connection.
-    pub(crate) fn admitted(&self) {
-        self.end(&self.queue, Instant::now());
+    pub(crate) fn admitted(&self, now: Instant) {
+        self.end(&self.queue, now);
     }
 
     /// A part of the response was read from disk.

@@ -9,7 +9,7 @@ use onehop_load::measure::Start;
 
 use super::{READY_WITHIN, Stack, StackBuilder, Tells, fill, loopback, scratch, write};
 use crate::SideBySideError;
-use crate::setup::AppPort;
+use crate::setup::{AppPort, Setup};
 
 /// A name that ends in `Caddyfile` has its relative paths start in the working directory, which is the user's folder;
 /// those of an Onehopfile would start in the scratch folder.
@@ -77,17 +77,24 @@ impl StackBuilder<'_> {
         self.setup.application.as_ref().is_none_or(|application| application.is_run_by_onehop)
     }
 
-    /// The Onehopfile for a person: with ports that can be kept.
+    /// See [`Setup::shown_onehopfile`].
     pub(crate) fn shown_onehopfile(&self) -> String {
-        let app_port = match self.setup.application.as_ref().map(|application| application.port) {
+        self.setup.shown_onehopfile()
+    }
+}
+
+impl Setup {
+    /// The Onehopfile for a person: with ports that can be kept.
+    pub fn shown_onehopfile(&self) -> String {
+        let app_port = match self.application.as_ref().map(|application| application.port) {
             Some(AppPort::Fixed(port)) => Some(port),
             Some(AppPort::Running(address)) => Some(address.port()),
             Some(AppPort::Assigned) => Some(SHOWN_APP_PORT),
             None => None,
         };
         // What goes to the scratch folder in a side-by-side run goes beside the file afterwards.
-        let text = at_addresses(&self.setup.onehopfile, &self.setup.addresses);
-        let text = text.replace("{workers}", self.setup.workers.as_deref().unwrap_or("1"));
+        let text = at_addresses(&self.onehopfile, &self.addresses);
+        let text = text.replace("{workers}", self.workers.as_deref().unwrap_or("1"));
         fill(&text, SHOWN_PORT, app_port, Path::new("."))
     }
 }

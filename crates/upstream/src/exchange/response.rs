@@ -223,7 +223,7 @@ impl<'a> Taking<'a> {
         };
         writer.encode(edits, response, length);
         edits.finish(response);
-        let is_event_stream = response.is_event_stream();
+        let is_event_stream = writer.head(response, length);
         if is_event_stream {
             // Others have their turn meanwhile.
             delegate.let_go();
@@ -231,7 +231,6 @@ impl<'a> Taking<'a> {
             let (kept, address) = delegate.kept();
             writer.keep_slot(kept, address);
         }
-        writer.head(response, length);
         let has_end = !is_event_stream && length != BodyLength::Chunked;
         let mut sending = Sending::new(passing.flush, has_end);
         self.make_room_for(body);

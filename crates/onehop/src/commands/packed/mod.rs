@@ -63,6 +63,22 @@ pub(crate) fn obey(location: Location) -> Result<(), Failure> {
             workers.target = found(workers.target);
             commands::workers::workers(&workers)
         }
+        Some(PackedCommand::Logs(mut logs)) => {
+            logs.target = found(logs.target);
+            commands::logs::logs(&logs)
+        }
+        Some(PackedCommand::Dashboard(mut dashboard)) => {
+            dashboard.target = found(dashboard.target);
+            commands::dashboard::dashboard(&dashboard)
+        }
+        Some(PackedCommand::Top(mut top)) => {
+            top.target = found(top.target);
+            commands::top::top(&top)
+        }
+        Some(PackedCommand::Why(mut why)) => {
+            why.target = found(why.target);
+            commands::why::why(&why)
+        }
         Some(PackedCommand::Validate(changes)) => {
             let loaded = own.load_shown(&Choices::of(&changes, &own)?)?;
             commands::validate::tell(&own.index.name, &loaded.checked, Some(&own.nowhere()))

@@ -31,6 +31,9 @@ const JSON: &str = "application/json";
 /// One JSON object a line.
 pub(super) const JSON_LINES: &str = "application/x-ndjson";
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
+/// What a client names that wants OpenMetrics.
+const OPEN_METRICS_TYPE: &[u8] = b"application/openmetrics-text";
+const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const EVENT_STREAM: &str = "text/event-stream";
 const TEXT: &str = "text/plain; charset=utf-8";
 
@@ -87,7 +90,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 return self.show_live(api).await;
             }
             let stops = asked == Operation::Stop;
-            let reply = carry_out(asked, api, token).await;
+            let wants_open_metrics = asked == Operation::Metrics && self.accepts_open_metrics();
+            let mut reply = carry_out(asked, api, token).await;
+            if wants_open_metrics {
+                reply = reply.into_open_metrics();
+            }
             let next = self.write(&reply).await?;
             if stops {
                 // Only once the answer is out: the process may end at any moment after this.
@@ -97,6 +104,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 return self.stream.shutdown().await;
             }
         }
+    }
+
+    /// Whether the client names it, as Prometheus does before its own format.
+    fn accepts_open_metrics(&self) -> bool {
+        self.head.find_all("accept").any(|value| {
+            let mut types = value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii_start);
+            types.any(|kind| kind.starts_with(OPEN_METRICS_TYPE))
+        })
     }
 
     /// What decides about the request that was read.
@@ -257,6 +272,17 @@ impl Reply {
         // Only a map with keys that are no strings could fail; there is none.
         let body = serde_json::to_vec(value).unwrap_or_else(|_| b"null".to_vec());
         Reply { status, content_type: JSON, fields: "", body }
+    }
+
+    /// Metrics in the other format; an error stays as it is.
+    fn into_open_metrics(self) -> Self {
+        match (self.content_type, std::str::from_utf8(&self.body)) {
+            (PROMETHEUS, Ok(text)) => {
+                let body = onehop_metrics::open_metrics(text).into_bytes();
+                Reply { content_type: OPEN_METRICS, body, ..self }
+            }
+            _ => self,
+        }
     }
 
     pub(super) fn error(status: u16, reason: &str) -> Self {

@@ -270,6 +270,13 @@ fn the_admin_address_shows_metrics_and_health_and_cannot_stop() {
     let answer = running.tcp(&ask("GET /metrics"));
     assert!(answer.contains("Content-Type: text/plain; version=0.0.4; charset=utf-8\r\n"), "{answer}");
     assert!(answer.ends_with("onehop_requests_total 5\n"), "{answer}");
+    let open = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nAccept: text/html, application/openmetrics-text;version=1.0.0;q=0.5\r\nConnection: close\r\n\r\n";
+    let answer = running.tcp(open);
+    assert!(
+        answer.contains("Content-Type: application/openmetrics-text; version=1.0.0; charset=utf-8\r\n"),
+        "{answer}"
+    );
+    assert!(answer.ends_with("onehop_requests_total 5\n# EOF\n"), "{answer}");
     assert!(running.tcp(&ask("GET /healthz")).ends_with("\r\n\r\nok\n"));
     assert!(running.tcp(&ask("HEAD /metrics")).ends_with("\r\n\r\n"));
     for line in

@@ -77,6 +77,9 @@ pub(crate) fn in_pieces(
     length: Option<u64>,
     memory: &Arc<CompressorMemory>,
 ) -> StreamCoding {
+    if context.encode.is_none() {
+        return StreamCoding::Identity;
+    }
     // Events wait for nothing, least of all for more of them.
     if answer.is_event_stream() || matches!(answer.status, 100..200 | 204 | 304) {
         return StreamCoding::Identity;

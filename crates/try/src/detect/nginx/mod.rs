@@ -10,7 +10,7 @@ mod tests;
 
 use std::path::Path;
 
-use onehop_adapt::nginx::{Configuration, Directive, addresses, translate};
+use onehop_adapt::nginx::{Configuration, Directive, Listens, translate};
 use onehop_adapt::{Deployment, Upstream};
 
 use super::behind::Behind;
@@ -64,7 +64,7 @@ pub(super) fn detect(path: &Path, environment: &Environment) -> Result<Setup, Si
         application: behind.application.clone(),
         today,
         onehopfile: site(&translated.body),
-        addresses: addresses(server.directive, &mut notes),
+        addresses: Listens::of(server.directive).plain_addresses(&mut notes),
         workers: None,
         routes: Vec::new(),
         guessed: translated.paths,

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::pin::Pin;
 use std::time::{Duration, Instant};
 
-use onehop_http1::{AnswerBody, Known, Refusal, ResponseHead};
+use onehop_http1::{AnswerBody, Known, Refusal, ResponseHead, Version};
 use onehop_message::error::HttpError;
 use onehop_message::forwarding::{self, Kind, Voice};
 use onehop_message::response::Response;
@@ -59,7 +59,12 @@ impl<'a> Forwarding<'a> {
         let [_, expressions] = &proxy.expressions;
         header::change(&proxy.settings.answer_fields, expressions, self.context, &mut response.fields);
         // RFC 9110 section 7.6.3. Instead of a Server field: that is the upstream's.
-        response.fields.add("Via", [head.version().number().as_bytes(), b" onehop"].concat().as_slice());
+        let via: &[u8] = match head.version() {
+            Version::Http10 => b"Via: 1.0",
+            Version::Http11 => b"Via: 1.1",
+            Version::Http2 => b"Via: 2.0",
+        };
+        response.fields.add_parts(via, b" onehop");
     }
 
     /// Ends when `stream_timeout` is over, or `stream_close_delay` after the route is gone.
@@ -123,7 +128,7 @@ impl Delegate for Forwarding<'_> {
         if most.is_some_and(|most| head.raw_fields().len() as u64 > most) {
             return Err(HttpError::UpstreamBroken(Refusal::HeadTooLarge));
         }
-        self.member.answered(head.status(), self.started.elapsed(), &settings.passive_health);
+        self.member.answered(head.status(), self.started, &settings.passive_health);
         let mut passing = Passing { buffer: 0, flush: settings.flush };
         match body {
             None if !self.is_asked_for(head) => {

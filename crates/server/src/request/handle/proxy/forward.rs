@@ -29,12 +29,13 @@ pub(super) async fn send(
     call: &Call<'_>,
     context: &RequestContext<'_>,
     member: &Arc<Member>,
+    begun: Instant,
     client: ClientSide<'_, '_, '_, '_, '_>,
 ) -> Result<Ended, Failed> {
     let ClientSide { request_body, writer, response } = client;
     let _in_flight = member.begin();
     let settings = &call.proxy.settings;
-    let mut forwarding = Forwarding::new(call, context, member, Instant::now());
+    let mut forwarding = Forwarding::new(call, context, member, begun);
     let may_be_sent_twice = call.opening.is_complete && is_idempotent(context.request.head.method());
     let reuse = if may_be_sent_twice { Reuse::Any } else { Reuse::Alive };
     let mut connection = connect(call, context, member, reuse, request_body).await?;
@@ -108,7 +109,8 @@ async fn connect(
         () = request_body.gone_or(|| client.half_closed(&member.peer)) => return Err(Failed::Final(HttpError::ClientGone)),
     };
     if let Some(timing) = &context.timing {
-        timing.handed_over(Some(client.waited()));
+        let now = client.taken_at().unwrap_or_else(Instant::now);
+        timing.handed_over_at(Some(client.waited()), now);
     }
     got.map_err(|none| {
         let (fault, reason) = match none {

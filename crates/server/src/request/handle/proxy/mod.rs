@@ -20,6 +20,7 @@ pub(crate) mod tests;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Instant;
 
 use onehop_config::checked::proxy as checked;
 use onehop_message::error::HttpError;
@@ -122,8 +123,9 @@ pub(crate) async fn call(
     response: &mut Response,
 ) -> Result<Ended, HttpError> {
     let trust = Trust::of(&proxy.settings.trusted_proxies, &context.request.origin);
+    let mut begun = Instant::now();
     if let Some(timing) = &context.timing {
-        timing.admitted();
+        timing.admitted(begun);
     }
     let waits_for_body = !request_body.has_arrived();
     let opening = Opening::take(request_body, writer, proxy.settings.request_buffer_bytes).await?;
@@ -131,7 +133,10 @@ pub(crate) async fn call(
         timing.body_arrived();
     }
     let call = Call { proxy, pools, is_loaded, trust, opening, reason: RefCell::default() };
-    let mut attempts = Attempts::new(&proxy.settings.balance);
+    if waits_for_body {
+        begun = Instant::now();
+    }
+    let mut attempts = Attempts::new(&proxy.settings.balance, begun);
     loop {
         let failed = match proxy.choose(context, attempts.tried()) {
             Some(chosen) => {
@@ -144,7 +149,7 @@ pub(crate) async fn call(
                     writer: &mut *writer,
                     response: &mut *response,
                 };
-                match forward::send(&call, context, &member, client).await {
+                match forward::send(&call, context, &member, begun, client).await {
                     Ok(ended) => return Ok(ended),
                     Err(failed) => attempts.note(member.number, failed),
                 }
@@ -164,5 +169,6 @@ pub(crate) async fn call(
         if let Some(timing) = &context.timing {
             timing.attempt_failed();
         }
+        begun = Instant::now();
     }
 }

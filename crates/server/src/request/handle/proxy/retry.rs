@@ -48,8 +48,8 @@ impl Failed {
 }
 
 impl<'a> Attempts<'a> {
-    pub(super) fn new(balance: &'a Balance) -> Self {
-        Self { balance, started: Instant::now(), failures: 0, tried: Vec::new(), last: None }
+    pub(super) fn new(balance: &'a Balance, started: Instant) -> Self {
+        Self { balance, started, failures: 0, tried: Vec::new(), last: None }
     }
 
     /// Who has failed.

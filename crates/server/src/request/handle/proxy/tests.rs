@@ -1,7 +1,7 @@
 //! Who is chosen, how often, and who again.
 
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use onehop_config::checked::Network;
 use onehop_config::checked::proxy as checked;
@@ -215,8 +215,8 @@ fn the_least_loaded_is_taken() {
 fn of_two_the_one_is_taken_where_requests_wait_less() {
     let (proxy, client) = (proxy(BalancePolicy::PeakEwma, 2), Client::new("/", ""));
     let answered = |number: usize, milliseconds: u64| {
-        let after = Duration::from_millis(milliseconds);
-        proxy.members[number].answered(200, after, &proxy.settings.passive_health);
+        let asked = Instant::now() - Duration::from_millis(milliseconds);
+        proxy.members[number].answered(200, asked, &proxy.settings.passive_health);
     };
     answered(0, 50);
     assert_eq!(counts(&proxy, &client, 10), [0, 10], "one of which nothing is known is tried");
@@ -238,7 +238,7 @@ fn a_refused_connection_does_not_look_quick() {
     settings.passive_health = PassiveHealth::default();
     let proxy = Proxy::new(Arc::new(settings), (0..2).map(member).collect());
     proxy.members[0].failed(&PassiveHealth::default());
-    proxy.members[1].answered(200, Duration::from_millis(300), &PassiveHealth::default());
+    proxy.members[1].answered(200, Instant::now() - Duration::from_millis(300), &PassiveHealth::default());
     assert_eq!(counts(&proxy, &client, 10), [0, 10]);
 }
 

@@ -1,0 +1,158 @@
+// Idioms of nginx.conf on nginx itself and, as `onehop adapt` prints them, on onehop: both answer the same.
+//
+// Needs: nginx.
+
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { createServer, request } from "node:http";
+import { dirname, join } from "node:path";
+import { before, after, test } from "node:test";
+import { accepts, freePort, ONEHOP, run, startOnehop, workFolder } from "./program.mjs";
+
+const FILES = {
+  "site/index.html": "<h1>home</h1>\n",
+  "site/about.html": "about\n",
+  "site/docs/index.html": "docs\n",
+  "site/assets/app.js": "app()\n",
+  "site/assets/app.css": "a{}\n",
+  "site/.git/config": "secret\n",
+  "site/.well-known/x.txt": "known\n",
+  "other/a.txt": "other\n",
+};
+/** Field lines of responses that both have to have alike. */
+const COMPARED = ["location", "content-type", "cache-control", "x-own", "x-upstream", "allow"];
+const APP = "proxy_pass http://127.0.0.1:UPSTREAM;";
+const HOST = "proxy_set_header Host $host; proxy_set_header X-Real-IP $remote_addr; proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for; proxy_set_header X-Forwarded-Proto $scheme;";
+
+/** Each with the paths that are asked; `closed` are paths that onehop refuses until somebody decides. */
+const IDIOMS = [
+  { name: "a folder of files", conf: "root SITE;", paths: ["/", "/about.html", "/docs/", "/docs", "/nothing", "/assets/app.js"] },
+  { name: "a single-page application", conf: "root SITE; location / { try_files $uri $uri/ /index.html; }", paths: ["/", "/about.html", "/deep/link", "/docs/"] },
+  { name: "files or 404", conf: "root SITE; location / { try_files $uri =404; }", paths: ["/about.html", "/nothing", "/assets/app.css"] },
+  { name: "pages without their ending", conf: "root SITE; location / { try_files $uri $uri.html =404; }", paths: ["/about", "/about.html", "/nothing"] },
+  { name: "an application", conf: `location / { ${APP} ${HOST} }`, paths: ["/", "/a%20b?c=d&e", "/status/404", "/status/500"] },
+  { name: "an application without Host", conf: `location / { ${APP} }`, paths: ["/", "/x"] },
+  { name: "a prefix taken off by a slash", conf: `location /api/ { proxy_pass http://127.0.0.1:UPSTREAM/; ${HOST} }`, paths: ["/api/", "/api/a/b?c=d", "/api", "/other"] },
+  { name: "a prefix replaced", conf: `location /old/ { proxy_pass http://127.0.0.1:UPSTREAM/new/; ${HOST} }`, paths: ["/old/", "/old/a?b=c"] },
+  { name: "a prefix taken off by a rewrite", conf: `location /api/ { rewrite ^/api/(.*)$ /$1 break; ${APP} ${HOST} }`, paths: ["/api/a", "/api/a/b?c=d"] },
+  { name: "files before the application", conf: `root SITE; location / { try_files $uri @app; } location @app { ${APP} ${HOST} }`, paths: ["/about.html", "/anything", "/assets/app.js"] },
+  { name: "a health check", conf: `location = /health { return 200 "ok\\n"; add_header Content-Type text/plain; } location / { ${APP} ${HOST} }`, paths: ["/health", "/healthy", "/health/"], ignored: ["content-type"] },
+  { name: "redirects", conf: "location = /old { return 301 /new; } location /moved/ { return 302 https://elsewhere.example$request_uri; } location / { return 410; }", paths: ["/old", "/moved/a?b=c", "/gone"] },
+  { name: "an alias", conf: "location /files/ { alias OTHER/; }", paths: ["/files/a.txt", "/files/nothing"] },
+  { name: "lifetimes by ending", conf: "root SITE; location ~* \\.(js|css)$ { expires 1y; } location / { try_files $uri $uri/ =404; }", paths: ["/assets/app.js", "/about.html", "/assets/none.js"] },
+  { name: "fields of responses", conf: `add_header X-Own yes always; location / { ${APP} ${HOST} } location /files/ { alias OTHER/; }`, paths: ["/", "/status/404", "/files/a.txt"] },
+  { name: "names with a dot refused", conf: "root SITE; location ~ /\\.(?!well-known) { deny all; }", paths: ["/.git/config", "/.well-known/x.txt", "/about.html"] },
+  { name: "a strong prefix before an expression", conf: `root SITE; location ^~ /assets/ { ${APP} ${HOST} } location ~ \\.html$ { return 410; }`, paths: ["/assets/app.js", "/about.html", "/assets/x.html"] },
+  { name: "the longest prefix", conf: `location / { return 200 root; } location /a/ { return 200 a; } location /a/b/ { return 200 b; } location = /a/b/c { return 200 c; }`, paths: ["/", "/a/x", "/a/b/x", "/a/b/c", "/a/b/cd"] },
+  { name: "fields to and from the application", conf: `location / { ${APP} ${HOST} proxy_set_header X-Key secret; proxy_hide_header X-Upstream; }`, paths: ["/", "/x"] },
+  { name: "a host that the application is told", conf: `location / { ${APP} proxy_set_header Host app.example; }`, paths: ["/"] },
+  { name: "two servers of an application", before: "upstream app { server 127.0.0.1:UPSTREAM; server 127.0.0.1:UPSTREAM2; }", conf: `location / { proxy_pass http://app; ${HOST} }`, paths: ["/", "/a"] },
+  { name: "passwords", conf: `root SITE; location /docs/ { auth_basic staff; auth_basic_user_file /dev/null; }`, paths: ["/about.html"], closed: ["/docs/", "/docs/index.html"] },
+  { name: "addresses", conf: `root SITE; location /docs/ { allow 10.0.0.0/8; deny all; }`, paths: ["/about.html"], closed: ["/docs/"] },
+];
+
+const upstreams = [];
+before(async () => {
+  for (let count = 0; count < 2; count += 1) {
+    const server = createServer((asked, response) => {
+      const status = Number(/^\/status\/(\d+)/.exec(asked.url)?.[1] ?? 200);
+      const { host, "x-real-ip": ip, "x-forwarded-for": via, "x-forwarded-proto": scheme, "x-key": key } = asked.headers;
+      response.writeHead(status, { "Content-Type": "application/json", "X-Upstream": "yes" });
+      response.end(JSON.stringify({ method: asked.method, url: asked.url, host, ip, via, scheme, key }));
+    });
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    upstreams.push(server);
+  }
+});
+after(() => upstreams.forEach((server) => server.close()));
+
+for (const idiom of IDIOMS) {
+  test(`${idiom.name}: nginx and what adapt makes of it answer the same`, async (context) => {
+    const folder = workFolder(context);
+    for (const [name, text] of Object.entries(FILES)) {
+      mkdirSync(dirname(join(folder, name)), { recursive: true });
+      writeFileSync(join(folder, name), text);
+    }
+    const port = await freePort();
+    const conf = join(folder, "nginx.conf");
+    writeFileSync(conf, nginxConf(folder, port, idiom));
+    await startNginx(context, folder, conf, port);
+    const adapted = await run(ONEHOP, ["adapt", conf]);
+    assert.equal(adapted.code, 0, adapted.stderr);
+    const printed = adapted.stdout.toString();
+    const text = printed.replace(`:${port} {`, ":0 {");
+    const onehop = await startOnehop(context, { folder, text });
+    const ignored = idiom.ignored ?? [];
+    for (const path of idiom.paths) {
+      for (const method of ["GET", "HEAD"]) {
+        const [theirs, ours] = await Promise.all([ask(port, method, path, ignored), ask(onehop.port, method, path, ignored)]);
+        // The way to a folder's own slash is 308 here, as Caddy has it.
+        if (ours.status === 308 && theirs.status === 301) ours.status = 301;
+        ours.body = onlyAskedFields(ours.body, theirs.body);
+        assert.deepEqual(ours, theirs, `${method} ${path}\n${printed}`);
+      }
+    }
+    for (const path of idiom.closed ?? []) {
+      const [theirs, ours] = await Promise.all([ask(port, "GET", path, []), ask(onehop.port, "GET", path, [])]);
+      assert.ok(theirs.status === 401 || theirs.status === 403, `${path}: ${theirs.status}`);
+      assert.equal(ours.status, 403, `${path}\n${printed}`);
+    }
+  });
+}
+
+function nginxConf(folder, port, idiom) {
+  const temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map((kind) => `${kind}_temp_path ${folder}/${kind};`);
+  const user = process.getuid() === 0 ? "user root;\n" : "";
+  const text = `${user}daemon off;\nworker_processes 1;\npid ${folder}/nginx.pid;\nerror_log ${folder}/error.log;\nevents {}\n`
+    + `http {\ninclude /etc/nginx/mime.types;\naccess_log off;\n${temporary.join("\n")}\n${idiom.before ?? ""}\n`
+    + `server {\nlisten 127.0.0.1:${port};\n${idiom.conf.replaceAll("; ", ";\n").replaceAll("{ ", "{\n")}\n}\n}\n`;
+  const [one, other] = upstreams.map((server) => server.address().port);
+  return text.replaceAll("UPSTREAM2", other).replaceAll("UPSTREAM", one)
+    .replaceAll("SITE", join(folder, "site")).replaceAll("OTHER", join(folder, "other"));
+}
+
+async function startNginx(context, folder, conf, port) {
+  const child = spawn("/usr/sbin/nginx", ["-p", folder, "-c", conf], { stdio: ["ignore", "ignore", "pipe"] });
+  let said = "";
+  child.stderr.on("data", (bytes) => { said += bytes; });
+  const ended = once(child, "exit");
+  context.after(async () => {
+    child.kill("SIGTERM");
+    await ended;
+  });
+  while (!(await accepts(port))) {
+    if (child.exitCode !== null) throw new Error(`nginx ended: ${said}`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
+/** onehop tells the application who asks also where nginx does not: of what the application saw, what it saw behind nginx. */
+function onlyAskedFields(ours, theirs) {
+  if (!ours.startsWith("{") || !theirs.startsWith("{")) return ours;
+  const names = Object.keys(JSON.parse(theirs));
+  return JSON.stringify(Object.fromEntries(Object.entries(JSON.parse(ours)).filter(([name]) => names.includes(name))));
+}
+
+/** What a response says that both have to say alike; ports are each server's own. */
+async function ask(port, method, path, ignored) {
+  const asked = request({ host: "127.0.0.1", port, method, path, headers: { Host: "site.example", Connection: "close" } });
+  asked.end();
+  const [response] = await once(asked, "response");
+  let body = "";
+  response.setEncoding("utf8");
+  for await (const piece of response) body += piece;
+  const { statusCode: status, headers } = response;
+  const told = Object.fromEntries(COMPARED.filter((name) => !ignored.includes(name)).map((name) => [name, headers[name]]));
+  if (told.location) told.location = new URL(told.location, "http://site.example").href.replace(`site.example:${port}`, "site.example");
+  // onehop says of texts that they are UTF-8.
+  told["content-type"] = told["content-type"]?.replace("; charset=utf-8", "").replace("application/javascript", "text/javascript");
+  // An error's own page is each server's.
+  if (status >= 300 && !headers["x-upstream"]) {
+    body = "";
+    delete told["content-type"];
+  }
+  return { status, ...told, body };
+}
