@@ -61,7 +61,7 @@ struct Row {
     says: Says,
 }
 
-/// What is compared: less of it is better.
+/// What is compared: less of it is better, but of a rate.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Figure {
@@ -74,6 +74,16 @@ enum Figure {
     Memory,
     /// Memory that each idle connection adds.
     Idle,
+    /// Memory before the first connection.
+    Rest,
+    /// Good responses per second.
+    Rate,
+    /// Median latency.
+    P50,
+    /// 99th percentile of latency.
+    P99,
+    /// From the end of an overload until responses are normal again.
+    Recovery,
 }
 
 /// What the interval of onehop's figure divided by the other's has to show, as `onehop bench compare` judges it.
@@ -171,14 +181,21 @@ impl Figure {
             Figure::Start => "cold_start_us",
             Figure::Memory => "memory_median_bytes",
             Figure::Idle => "memory_per_idle_connection_bytes",
+            Figure::Rest => "memory_at_rest_bytes",
+            Figure::Rate => "rate_per_second",
+            Figure::P50 => "p50_us",
+            Figure::P99 => "p99_us",
+            Figure::Recovery => "recovery_us",
         }
     }
 
     fn unit(self) -> &'static str {
         match self {
-            Figure::Cpu => "us",
-            Figure::Start => "ms",
-            Figure::Memory => "MiB",
+            Figure::Cpu | Figure::P50 => "us",
+            Figure::Start | Figure::P99 => "ms",
+            Figure::Memory | Figure::Rest => "MiB",
+            Figure::Rate => "/s",
+            Figure::Recovery => "s",
             Figure::Idle => "KiB",
         }
     }
@@ -186,9 +203,10 @@ impl Figure {
     /// How many of a result's unit are one of the table's.
     fn scale(self) -> f64 {
         match self {
-            Figure::Cpu => 1.0,
-            Figure::Start => 1e3,
-            Figure::Memory => (1 << 20) as f64,
+            Figure::Cpu | Figure::P50 | Figure::Rate => 1.0,
+            Figure::Start | Figure::P99 => 1e3,
+            Figure::Memory | Figure::Rest => (1 << 20) as f64,
+            Figure::Recovery => 1e6,
             Figure::Idle => 1024.0,
         }
     }

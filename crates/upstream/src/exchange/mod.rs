@@ -264,9 +264,15 @@ async fn attempt<L: Delegate>(
         let taking = response::Taking::new(exchange, input, head, signals, expects_continue);
         let mut downloading = pin!(response::receive(taking, delegate, writer, response));
         poll_fn(|context| {
-            // The request goes first; reading before would only be a call in vain.
+            // The request goes first; reading before would only be a call in vain. Once it is sent, so is looking whether
+            // the client is still there when the response has come.
+            let is_sent = signals.is_sent.get();
+            if is_sent && let Poll::Ready(taken) = downloading.as_mut().poll(context) {
+                return Poll::Ready(taken);
+            }
             match uploading.as_mut().poll(context) {
                 Poll::Ready(fault) => Poll::Ready(Err(Broke::HttpError(fault))),
+                Poll::Pending if is_sent => Poll::Pending,
                 Poll::Pending => downloading.as_mut().poll(context),
             }
         })
