@@ -14,6 +14,10 @@ pub const LIMIT_QUEUE_STANDING_PART: u32 = 2;
 /// section 4.4 are of a network's round trip; requests wait for answers.
 pub const LIMIT_QUEUE_TARGET_PART: u32 = 8;
 
+/// A queue stands also once it has grown for this part of the longest wait, with an oldest request above the target: more come
+/// than are admitted. A crowd that comes within a second and is served in time does not grow for so long.
+pub const LIMIT_QUEUE_GROWTH_PART: u32 = 4;
+
 /// In a standing queue no more requests wait than are admitted within this part of that, so that most rejections are
 /// immediate: the newest request is next, and the others stay until they are too old.
 pub const LIMIT_QUEUE_LENGTH_PART: u32 = 3;

@@ -3,7 +3,7 @@
 //!
 //! A standing queue makes every request late, and first come first served then answers those whose clients are about to
 //! leave. So while the oldest request has waited for long, and that for long (as in CoDel, RFC 8289 section 4.2, which looks
-//! at the age of the oldest and not at the length), or more wait for a while than can be admitted in time, the newest
+//! at the age of the oldest and not at the length), or grows for a while, or more wait than can be admitted in time, the newest
 //! are admitted, and those that have waited for more than the target are rejected (adaptive LIFO and controlled delay;
 //! Maurer, "Fail at Scale", ACM Queue 13(8), 2015); a request that would come to wait so long is rejected at once. Once the
 //! queue was empty, and no request was rejected for a while, it is in order again.
@@ -18,7 +18,8 @@ use onehop_message::error::LimitCause;
 use tokio::sync::oneshot;
 
 use crate::limits::{
-    LIMIT_QUEUE_LATE_PART, LIMIT_QUEUE_LENGTH_PART, LIMIT_QUEUE_STANDING_PART, LIMIT_QUEUE_TARGET_PART,
+    LIMIT_QUEUE_GROWTH_PART, LIMIT_QUEUE_LATE_PART, LIMIT_QUEUE_LENGTH_PART, LIMIT_QUEUE_STANDING_PART,
+    LIMIT_QUEUE_TARGET_PART,
 };
 use crate::wait_queue::{Length, WaitList};
 
@@ -33,6 +34,12 @@ const PACE_MARK_PERIOD: Duration = Duration::from_millis(50);
 
 /// However slowly a standing queue drains, so many may wait in it: enough for a pace that varies.
 const STANDING_MIN: u128 = 8;
+
+/// A queue has grown where a quarter more wait than before, …
+const GROWTH: (usize, usize) = (5, 4);
+
+/// … and so many: the few of a slow application come and go by chance.
+const GROWTH_MIN: usize = 8;
 
 /// Requests rejected for their age at a time: each is a response to write, and others want to be served meanwhile.
 const STALE_AT_ONCE: usize = 4;
@@ -90,6 +97,8 @@ struct Ages {
     standing: Duration,
     /// In a standing queue no request waits for longer. A queue in which too many wait for so long stands.
     target: Duration,
+    /// A queue stands once it has grown for so long.
+    growth: Duration,
     /// No request waits for longer.
     wait: Duration,
 }
@@ -105,8 +114,19 @@ struct Class {
     marks: VecDeque<(Instant, u64)>,
     /// Since when more requests wait than are admitted in time, or nearly so.
     full_since: Option<Instant>,
+    /// How it grows, while its oldest request has waited for longer than the target.
+    growth: Option<Growth>,
     /// When a request was rejected last because the queue stood.
     refused: Option<Instant>,
+}
+
+/// How many waited at some moments.
+#[derive(Debug)]
+struct Growth {
+    since: Instant,
+    length: usize,
+    /// Half-way to the decision.
+    halfway: Option<usize>,
 }
 
 #[derive(Debug)]
@@ -134,6 +154,7 @@ impl Queue {
             late: wait / LIMIT_QUEUE_LATE_PART,
             standing: wait / LIMIT_QUEUE_STANDING_PART,
             target: wait / LIMIT_QUEUE_TARGET_PART,
+            growth: wait / LIMIT_QUEUE_GROWTH_PART,
             wait,
         };
         Self { classes: Default::default(), length_max, next: 0, ages }
@@ -321,6 +342,31 @@ impl Class {
             }
             (late @ Health::Late { .. }, Some(_)) => late,
         };
+        if self.has_grown(now, ages) {
+            self.health = Health::Standing;
+        }
+    }
+
+    /// Whether more wait now than some time ago, and still more come than are admitted.
+    fn has_grown(&mut self, now: Instant, ages: Ages) -> bool {
+        let length = self.waiting.length();
+        if self.age(now).is_none_or(|age| age < ages.target) {
+            self.growth = None;
+            return false;
+        }
+        let growth = self.growth.get_or_insert(Growth { since: now, length, halfway: None });
+        let took = now.saturating_duration_since(growth.since);
+        if took < ages.growth {
+            if took >= ages.growth / 2 {
+                growth.halfway.get_or_insert(length);
+            }
+            return false;
+        }
+        let (more, less) = GROWTH;
+        let is_more = length * less >= growth.length * more && length >= growth.length + GROWTH_MIN;
+        let has_grown = is_more && growth.halfway.is_none_or(|halfway| length > halfway);
+        self.growth = None;
+        has_grown
     }
 }
 

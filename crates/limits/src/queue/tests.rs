@@ -172,13 +172,67 @@ fn of_a_flood_nearly_all_are_refused_at_once() {
 
 #[test]
 fn a_flood_is_known_by_the_pace_at_which_some_are_let_in() {
-    // Seventeen were let in: who comes now would wait for six seconds.
-    let (queue, all, _) = loaded(1, 345);
-    assert_eq!((all.len(), queue.classes[1].health), (345, Health::Draining));
+    // Four hundred come at once, and then one for each that is let in: the queue does not grow.
+    let after = |milliseconds: u64| {
+        let (mut queue, begun) = (Queue::new(4_096, WAIT), Instant::now());
+        let mut all: Vec<_> = (0..400).map(|_| join(&mut queue, Priority::Normal, begun)).collect();
+        for milli in (0..milliseconds).step_by(20) {
+            let now = begun + Duration::from_millis(milli);
+            queue.take_stale(now);
+            queue.take_next(now);
+            if let Room::Free = queue.make_room(Priority::Normal, now) {
+                all.push(join(&mut queue, Priority::Normal, now));
+            }
+        }
+        queue
+    };
+    // Seventeen were let in: who comes now would wait for eight seconds.
+    assert_eq!(after(345).classes[1].health, Health::Draining);
     // A tenth of a second later it stands, and soon only those wait who will be let in.
-    let (queue, _, _) = loaded(1, 600);
-    assert_eq!(queue.classes[1].health, Health::Standing);
-    assert!(queue.length() <= 8, "{} wait", queue.length());
+    assert_eq!(after(445).classes[1].health, Health::Standing);
+    assert!(after(3_000).length() <= 8, "{} wait", after(3_000).length());
+}
+
+#[test]
+fn twice_what_is_let_in_is_known_before_anybody_waits_for_long() {
+    // Four come in the time in which two are let in, so the oldest has waited for half of the time since the beginning.
+    let health = |milliseconds| {
+        let (mut queue, begun) = (Queue::new(4_096, WAIT), Instant::now());
+        let mut all = Vec::new();
+        for milli in 0..milliseconds {
+            let now = begun + Duration::from_millis(milli);
+            queue.take_stale(now);
+            if let Room::Free = queue.make_room(Priority::Normal, now) {
+                all.push(join(&mut queue, Priority::Normal, now));
+            }
+            if milli % 2 == 0 {
+                queue.take_next(now);
+            }
+        }
+        queue.classes[1].health
+    };
+    // At 200 ms the oldest is as old as the target, and 200 ms later it has grown for long enough.
+    assert_eq!((health(395), health(410)), (Health::Draining, Health::Standing));
+}
+
+#[test]
+fn a_crowd_that_comes_within_a_moment_is_served_in_its_order() {
+    let (mut queue, begun) = (Queue::new(4_096, WAIT), Instant::now());
+    let mut all = Vec::new();
+    // Four hundred in 250 ms, and one is let in each millisecond from the first on: the last waits for 150 ms.
+    for milli in 0..400_u32 {
+        let now = begun + Duration::from_millis(u64::from(milli));
+        queue.take_stale(now);
+        if milli < 250 {
+            for _ in 0..if milli % 5 < 3 { 2 } else { 1 } {
+                all.push(join(&mut queue, Priority::Normal, now));
+            }
+        }
+        let next = queue.take_next(now).expect("one waits");
+        let number = usize::try_from(milli).expect("few");
+        assert!(is_sent(&mut all[number].1, next), "{milli}");
+    }
+    assert_eq!((all.len(), queue.length()), (400, 0));
 }
 
 #[test]
