@@ -15,7 +15,7 @@ pub const LIMIT_QUEUE_STANDING_PART: u32 = 2;
 pub const LIMIT_QUEUE_TARGET_PART: u32 = 8;
 
 /// A queue stands also once it has grown for this part of the longest wait, with an oldest request above the target: more come
-/// than are admitted. A crowd that comes within a second and is served in time does not grow for so long.
+/// than are admitted. Requests that come within a second and are served in time make it grow for a shorter time.
 pub const LIMIT_QUEUE_GROWTH_PART: u32 = 4;
 
 /// In a standing queue no more requests wait than are admitted within this part of that, so that most rejections are

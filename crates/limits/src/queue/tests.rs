@@ -216,7 +216,7 @@ fn twice_what_is_let_in_is_known_before_anybody_waits_for_long() {
 }
 
 #[test]
-fn a_crowd_that_comes_within_a_moment_is_served_in_its_order() {
+fn requests_that_come_within_a_moment_are_served_in_their_order() {
     let (mut queue, begun) = (Queue::new(4_096, WAIT), Instant::now());
     let mut all = Vec::new();
     // Four hundred in 250 ms, and one is let in each millisecond from the first on: the last waits for 150 ms.
