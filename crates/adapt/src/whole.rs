@@ -1,8 +1,8 @@
 //! A whole nginx.conf as an Onehopfile: each server as a site, with a comment for each directive that is not carried over.
 //!
 //! The translation itself refuses what has no equal. Here a refused directive is taken out and becomes a comment, and the
-//! rest is translated once more, until nothing is refused. Never opens what nginx keeps closed: where a rule about who may
-//! ask is taken out, its block answers 403.
+//! rest is translated once more, until nothing is refused. Never serves what nginx would not: a block of which something
+//! was taken out answers 403, since files that an application hid, or a rule about who may ask, would else be open.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,19 +19,8 @@ use crate::refusal::Refusal;
 const LEFT_OUT: &str = "NOT CARRIED OVER";
 /// Refusals of a server after which it is given up: each of them costs a translation.
 const REFUSALS_MAX: usize = 1_000;
-/// Directives that decide who may ask.
-const GUARDS: [&str; 10] = [
-    "allow",
-    "deny",
-    "satisfy",
-    "auth_basic",
-    "auth_request",
-    "auth_jwt",
-    "secure_link",
-    "limit_except",
-    "internal",
-    "valid_referers",
-];
+/// Directives without which the same is served, in another form.
+const HARMLESS: [&str; 4] = ["mirror", "split_clients", "ssi", "sub_filter"];
 
 /// An nginx.conf as an Onehopfile.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,9 +71,9 @@ pub fn adapt(path: &Path, source: &dyn Source) -> Result<Adapted, Refusal> {
 
 struct Whole<'a> {
     configuration: &'a Configuration<'a>,
-    /// What stands around the servers, without what was refused.
+    /// The directives around the servers, without those that were refused.
     http: Directive,
-    /// A rule about who may ask was taken out there.
+    /// One of those was not harmless.
     is_closed: bool,
     left_out: usize,
 }
@@ -103,7 +92,7 @@ impl Whole<'_> {
         lines
     }
 
-    /// The addresses of a server without TLS whose names no server with TLS has.
+    /// The addresses for those names of a server that no server with TLS has.
     fn without_https(&self, server: &Directive) -> Vec<String> {
         let names = |server: &Directive| nginx::names(server, &mut Vec::new());
         let with_tls = self.configuration.servers().filter(|server| Listens::of(server).is_tls());
@@ -136,8 +125,8 @@ impl Whole<'_> {
                     Err(refusal) => refusal,
                 }
             };
-            let taken = take_out(std::slice::from_mut(&mut directive), &refusal)
-                .or_else(|| take_out(std::slice::from_mut(&mut self.http), &refusal));
+            let taken = close_passes(&mut directive, &self.http, &refusal)
+                .or_else(|| take_out([&mut directive, &mut self.http], &refusal));
             let Some(taken) = taken.filter(|_| comments.len() < REFUSALS_MAX) else { return Err(refusal) };
             self.left_out += 1;
             self.is_closed |= taken.is_closed && taken.from == "http";
@@ -200,49 +189,95 @@ struct Taken {
 impl Taken {
     fn comment(&self, refusal: &Refusal) -> String {
         let place = refusal.place();
-        let closed = match self.is_closed {
-            true => " nginx decides by it who may ask, so these requests get 403 until you do.",
+        let closed = match (self.is_closed, self.from.as_str()) {
+            (false, _) => "",
+            (true, "location") => " This location answers 403.",
+            (true, "server") => " This site answers 403.",
+            (true, _) => " All sites answer 403.",
+        };
+        let next = match self.is_closed {
+            true => " Decide, take it out of a copy of the file, and run `onehop adapt` on that.",
             false => "",
         };
         let also = match self.directive.inner().is_empty() {
             true => String::new(),
             false => format!(" With all of `{}`.", self.directive.shown()),
         };
-        format!("{LEFT_OUT}: {place}: {}.{also}{closed}", refusal.cause)
+        format!("{LEFT_OUT}: {place}: {}.{also}{closed}{next}", refusal.cause)
     }
 }
 
-/// Takes the innermost directive out that a refusal is about.
-fn take_out(directives: &mut [Directive], refusal: &Refusal) -> Option<Taken> {
-    let is_named = |directive: &Directive| refusal.cause.contains(&format!("`{}`", directive.shown()));
+/// Takes the innermost directive out that a refusal is about, from the server or from the directives around it.
+fn take_out(mut from: [&mut Directive; 2], refusal: &Refusal) -> Option<Taken> {
     // A line may hold several; one that is not named is the outermost.
-    take_out_where(directives, refusal, &is_named).or_else(|| take_out_where(directives, refusal, &|_| true))
+    for is_it in [is_named as fn(&Directive, &Refusal) -> bool, |_, _| true] {
+        for directive in &mut from {
+            let found = take_out_where(std::slice::from_mut(&mut **directive), refusal, is_it);
+            if found.is_some() {
+                return found;
+            }
+        }
+    }
+    None
+}
+
+/// Whether a refusal names a directive's line.
+fn is_at(directive: &Directive, refusal: &Refusal) -> bool {
+    Some(directive.place.line) == refusal.line && *directive.place.file == *refusal.file
+}
+
+/// Whether it shows the directive.
+fn is_named(directive: &Directive, refusal: &Refusal) -> bool {
+    refusal.cause.contains(&format!("`{}`", directive.shown()))
 }
 
 fn take_out_where(
     directives: &mut [Directive],
     refusal: &Refusal,
-    is_it: &dyn Fn(&Directive) -> bool,
+    is_it: fn(&Directive, &Refusal) -> bool,
 ) -> Option<Taken> {
     for directive in directives {
         let from = directive.name.clone();
         let is_closable = ["location", "server", "http"].contains(&from.as_str());
         let Some(block) = &mut directive.block else { continue };
-        let is_at = |place: &Position| Some(place.line) == refusal.line && *place.file == *refusal.file;
         if let Some(taken) = take_out_where(block, refusal, is_it) {
             return Some(taken);
         }
-        let found = block.iter().position(|inner| is_at(&inner.place) && is_it(inner));
+        let found = block.iter().position(|inner| is_at(inner, refusal) && is_it(inner, refusal));
         let Some(found) = found else { continue };
         let taken = block.remove(found);
-        let is_closed = is_closable && GUARDS.contains(&taken.name.as_str());
+        let is_closed = is_closable && !HARMLESS.contains(&taken.name.as_str());
         if is_closed && from != "http" {
-            block.retain(|inner| ["listen", "server_name"].contains(&inner.name.as_str()));
-            block.push(Directive::new("return", &["403"], &taken.place));
+            close(block, &taken.place);
         }
         return Some(Taken { directive: taken, from, is_closed });
     }
     None
+}
+
+/// Leaves nothing of a block but that it answers 403; a server goes on to listen.
+fn close(block: &mut Vec<Directive>, place: &Position) {
+    block.retain(|inner| ["listen", "server_name"].contains(&inner.name.as_str()));
+    block.push(Directive::new("return", &["403"], place));
+}
+
+/// Where an `upstream` is refused, closes the locations of a server that pass requests to it.
+fn close_passes(server: &mut Directive, http: &Directive, refusal: &Refusal) -> Option<Taken> {
+    let is_it = |directive: &Directive| is_at(directive, refusal) && is_named(directive, refusal);
+    let mut upstreams = http.inner().iter().filter(|directive| directive.name == "upstream");
+    let upstream = upstreams.find(|upstream| is_it(upstream) || upstream.inner().iter().any(is_it))?;
+    let leads_there = |directive: &Directive| {
+        let passed = nginx::passed(directive.arg(0));
+        directive.name == "proxy_pass" && passed.is_some_and(|to| to.host == upstream.arg(0))
+    };
+    let mut is_closed = false;
+    for location in server.block.iter_mut().flatten().filter(|directive| directive.name == "location") {
+        if let Some(block) = location.block.as_mut().filter(|block| block.iter().any(leads_there)) {
+            close(block, &upstream.place);
+            is_closed = true;
+        }
+    }
+    is_closed.then(|| Taken { directive: upstream.clone(), from: "location".to_owned(), is_closed })
 }
 
 /// Directives that do nothing here, by their names with the lines of each.

@@ -325,6 +325,7 @@ impl Class {
             || self.refused.is_some_and(|at| now.saturating_duration_since(at) < ages.standing);
         if self.waiting.is_empty() && self.health == Health::Standing && refused_lately() {
             // The flood continues: without this the next requests would be served late, and then rejected all at once.
+            self.growth = None;
             return;
         }
         if self.waiting.is_empty() {

@@ -23,7 +23,7 @@ fn an_onehopfile_is_written_for_what_is_there_and_is_sound() {
         (
             &[("Dockerfile", "CMD [\"node\", \"m.js\"]\n"), ("m.js", SERVER)],
             "a Dockerfile that starts",
-            "\tapp m.js\n",
+            "\tapp ./m.js",
         ),
         (&[("nginx.conf", conf)], "an nginx.conf", ""),
     ] {

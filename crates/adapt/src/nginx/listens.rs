@@ -1,5 +1,7 @@
 //! `listen` with `server_name` as the addresses of a site.
 
+use std::collections::BTreeSet;
+
 use super::directive::Directive;
 
 /// The port of a `listen` that names none.
@@ -13,8 +15,10 @@ pub struct Listens<'a> {
 }
 
 struct Listen<'a> {
-    /// An address of its own; none where it is reached on all.
-    host: Option<&'a str>,
+    /// None where nothing is written.
+    directive: Option<&'a Directive>,
+    /// An address or Unix socket of its own, as `bind` has it; none where it is reached on all.
+    host: Option<String>,
     port: u16,
     is_tls: bool,
 }
@@ -23,9 +27,9 @@ impl<'a> Listens<'a> {
     /// All `listen` of a server.
     pub fn of(server: &'a Directive) -> Listens<'a> {
         let directives = server.inner().iter().filter(|directive| directive.name == "listen");
-        let mut listens: Vec<Listen<'a>> = directives.filter_map(Listen::of).collect();
+        let mut listens: Vec<Listen<'a>> = directives.map(Listen::of).collect();
         if listens.is_empty() {
-            listens.push(Listen { host: None, port: PORT, is_tls: false });
+            listens.push(Listen { directive: None, host: None, port: PORT, is_tls: false });
         }
         Listens { server, listens }
     }
@@ -35,15 +39,29 @@ impl<'a> Listens<'a> {
         self.listens.iter().any(|listen| listen.is_tls)
     }
 
-    /// The interfaces, where it is reached on some alone.
-    pub fn own_hosts(&self) -> Vec<&'a str> {
-        if self.listens.iter().any(|listen| listen.host.is_none()) {
-            return Vec::new();
-        }
-        let mut hosts: Vec<&str> = self.listens.iter().filter_map(|listen| listen.host).collect();
+    /// The interfaces and Unix sockets, where it is reached on some alone.
+    pub fn own_hosts(&self) -> Vec<&str> {
+        let mut hosts: Vec<&str> =
+            self.of_one_site().0.iter().filter_map(|listen| listen.host.as_deref()).collect();
         hosts.sort_unstable();
         hosts.dedup();
         hosts
+    }
+
+    /// Those that one site can have, and the others. A site is reached on each of its ports on each of its hosts, so hosts
+    /// with other ports would open ports that nginx does not.
+    fn of_one_site(&self) -> (Vec<&Listen<'a>>, Vec<&Listen<'a>>) {
+        let ports = |host: &Option<String>| {
+            let own = self.listens.iter().filter(|listen| listen.host == *host);
+            own.map(|listen| (listen.port, listen.is_tls)).collect::<BTreeSet<_>>()
+        };
+        let everywhere = self.listens.iter().find(|listen| listen.host.is_none());
+        let Some(first) = everywhere.or(self.listens.first()) else { return Default::default() };
+        let known = ports(&first.host);
+        self.listens.iter().partition(|listen| match (&first.host, &listen.host) {
+            (None, Some(_)) => false,
+            (_, host) => ports(host) == known,
+        })
     }
 
     /// The addresses without TLS that a site needs for the server's names; none where it has no name of its own.
@@ -67,7 +85,16 @@ impl<'a> Listens<'a> {
                 addresses.push(address);
             }
         };
-        for listen in &self.listens {
+        let (listens, others) = self.of_one_site();
+        let others = others.iter().filter_map(|listen| listen.directive);
+        notes.extend(others.map(|listen| {
+            format!(
+                "`{}` ({}): not listened to. A site is reached on all its addresses and ports; write one of its own for it.",
+                listen.shown(),
+                listen.place.words()
+            )
+        }));
+        for listen in listens {
             if names.is_empty() {
                 add(format!(":{}", listen.port));
             }
@@ -94,22 +121,26 @@ impl<'a> Listens<'a> {
 }
 
 impl<'a> Listen<'a> {
-    fn of(directive: &'a Directive) -> Option<Listen<'a>> {
+    fn of(directive: &'a Directive) -> Listen<'a> {
         let is_tls = is(directive, "ssl") || is(directive, "quic");
-        let address = directive.arg(0);
-        if address.starts_with("unix:") {
-            return None;
-        }
         let usual = if is_tls { HTTPS_PORT } else { PORT };
-        let (host, port) = match address.rsplit_once(':') {
-            Some((host, port)) if !port.ends_with(']') => (Some(host), port.parse().unwrap_or(usual)),
+        let address = directive.arg(0);
+        let (host, port) = match (address.strip_prefix("unix:"), address.rsplit_once(':')) {
+            (Some(path), _) => (Some(format!("unix/{path}")), usual),
+            (None, Some((host, port))) if !port.ends_with(']') => {
+                (Some(host.to_owned()), port.parse().unwrap_or(usual))
+            }
             _ => match address.parse() {
                 Ok(port) => (None, port),
-                Err(_) => (Some(address), usual),
+                Err(_) => (Some(address.to_owned()), usual),
             },
         };
-        let host = host.map(|host| host.trim_start_matches('[').trim_end_matches(']'));
-        Some(Listen { host: host.filter(|host| !["*", "0.0.0.0", "::"].contains(host)), port, is_tls })
+        let host = host.map(|host| match host.trim_start_matches('[').trim_end_matches(']') {
+            "localhost" => "127.0.0.1".to_owned(),
+            bare => bare.to_owned(),
+        });
+        let host = host.filter(|host| !["*", "0.0.0.0", "::"].contains(&host.as_str()));
+        Listen { directive: Some(directive), host, port, is_tls }
     }
 }
 

@@ -55,7 +55,7 @@ impl<'a> Configuration<'a> {
         self.http().iter().filter(|directive| directive.name == "server")
     }
 
-    /// A server with what stands around it.
+    /// A server within these directives of `http`.
     pub fn server_of<'b>(&'b self, http: &'b [Directive], directive: &'b Directive) -> Server<'b> {
         let folder = self.path.parent().unwrap_or(self.path);
         Server { main: &self.main, http, directive, folder, source: self.source }

@@ -4,7 +4,7 @@ use super::directive::Directive;
 use super::location::takes_prefix_off;
 use crate::refusal::Refusal;
 
-/// Directives that a part of the Onehopfile stands for.
+/// Directives that are translated.
 const CARRIED: [&str; 26] = [
     "listen",
     "server_name",

@@ -52,18 +52,64 @@ fn where_nginx_decides_who_may_ask_requests_are_refused() {
 
 #[test]
 fn what_is_refused_becomes_a_comment_and_the_rest_is_kept() {
-    let conf = "server { location / { proxy_pass http://app:1; }\nlocation ~ \\.php$ { fastcgi_pass x; } \
-        location ~ ^/v[0-9]+/ { return 410; } }\nserver { listen unix:/run/x.sock; listen 127.0.0.1:8080; root /srv; }";
+    let conf = "server { location / { proxy_pass http://app:1; }\nlocation /p/ { sub_filter a b; root /p; }\n\
+        location ~ \\.php$ { root /p; fastcgi_pass x; } }";
     let adapted = adapted(conf);
     assert_eq!(adapted.left_out, 2, "{}", adapted.onehopfile);
     for expected in [
-        "# NOT CARRIED OVER: FOLDER/nginx.conf:2: `fastcgi_pass x`: onehop does not have FastCGI (PHP).",
-        "# NOT CARRIED OVER: FOLDER/nginx.conf:2: `location ~ ^/v[0-9]+/` matches by an expression",
+        "# NOT CARRIED OVER: FOLDER/nginx.conf:3: `fastcgi_pass x`: onehop does not have FastCGI (PHP). This location answers 403.",
+        "# NOT CARRIED OVER: FOLDER/nginx.conf:2: `sub_filter a b`: onehop does not have replacing text in answers.\n",
         "reverse_proxy app:1",
-        ":8080 {\n\tbind 127.0.0.1\n",
-        "root /srv\n",
+        "handle /p/* {\n\t\t\troot /p\n",
+        "handle @paths0 {\n\t\t\trespond 403\n",
     ] {
         assert!(adapted.onehopfile.contains(expected), "{expected}\n{}", adapted.onehopfile);
+    }
+}
+
+#[test]
+fn files_that_an_application_hides_are_not_served() {
+    for conf in [
+        // What is not passed on would be looked up below the root.
+        "root /app; location / { proxy_pass http://unix:/run/a.sock; }",
+        "root /app; location / { uwsgi_pass x; }",
+        "root /app; location / { try_files $uri /index.php$is_args$args; } location ~ \\.php$ { fastcgi_pass x; }",
+        // Nobody would answer these but the files.
+        "root /app; location ~ [^/]\\.php(/|$) { fastcgi_pass x; }",
+        "root /app; location ~ /\\.[a-z] { deny all; }",
+        "root /app; if ($bad) { return 403; }",
+        "root /app; return 444;",
+        // The application's name is no host.
+        "root /app; location / { proxy_pass http://down; }",
+        "root /app; location / { try_files $uri @app; } location @app { proxy_pass http://sock; }",
+    ] {
+        let around = "upstream down { server localhost:1 down; } upstream sock { server unix:/run/a.sock; }";
+        let adapted =
+            adapted(&format!("http {{ {around}\nserver {{ {conf} }}\nserver {{ listen 81; root /b; }} }}"));
+        let (own, other) = adapted.onehopfile.split_once("\n:81 {").unwrap();
+        assert!(own.contains("respond 403") && !own.contains("reverse_proxy"), "{conf}\n{own}");
+        let serves = own.contains("file_server");
+        assert!(!serves || conf.contains("@app"), "{conf}\n{own}");
+        assert!(other.contains("file_server"), "{conf}\n{other}");
+    }
+}
+
+#[test]
+fn a_site_is_reached_where_nginx_is_and_nowhere_else() {
+    for (listens, addresses, bind) in [
+        ("listen unix:/run/x.sock;", ":80", "bind unix//run/x.sock\n"),
+        ("listen localhost:8080;", ":8080", "bind 127.0.0.1\n"),
+        ("listen 127.0.0.1:80; listen [::1]:80;", ":80", "bind 127.0.0.1 ::1\n"),
+        ("listen 80; listen [::]:80;", ":80", ""),
+        ("listen 127.0.0.1:8080; listen 80;", ":80", ""),
+        ("listen 127.0.0.1:8080; listen 10.0.0.1:80;", ":8080", "bind 127.0.0.1\n"),
+    ] {
+        let adapted = adapted(&format!("server {{ {listens} root /a; }}"));
+        let text = &adapted.onehopfile;
+        assert!(text.contains(&format!("\n{addresses} {{\n")) && text.contains(bind), "{listens}\n{text}");
+        assert_eq!(text.contains("bind "), !bind.is_empty(), "{listens}\n{text}");
+        let is_split = listens.contains("127.0.0.1:8080;");
+        assert_eq!(text.contains("not listened to"), is_split, "{listens}\n{text}");
     }
 }
 

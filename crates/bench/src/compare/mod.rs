@@ -115,7 +115,7 @@ pub struct Settings {
     pub idle: Option<Duration>,
     /// Idle connections that are open before and during the load; also measure the memory that they take. 0 for none.
     pub idle_connections: usize,
-    /// Also measure how long an overload lasts on after its end; needs a warm-up, whose p99 is what is normal.
+    /// Also measure the recovery from an overload. Needs a warm-up, whose p99 is the normal one.
     pub recovery: Option<Recovery>,
     /// How sure a verdict is, 0.99 for 99 %.
     pub confidence: f64,

@@ -37,8 +37,8 @@ impl Recovery {
         OVERLOAD + self.time
     }
 
-    /// How long it took, from a run of the whole load and the p99 before it. A tenth of a second, which is as fine as it
-    /// is seen, is the least; the whole time after the overload stands for a server that was not normal again in it.
+    /// How long the recovery took: at least one slice, which is the resolution, and the whole time where responses were not
+    /// normal again.
     pub(super) fn took(&self, run: &Run, p99_before: Duration) -> Duration {
         let took = until_normal(&run.slices, run.slice_length, OVERLOAD, p99_before * NORMAL_FACTOR);
         took.unwrap_or(self.time).clamp(run.slice_length.min(self.time), self.time)

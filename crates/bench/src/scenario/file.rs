@@ -304,6 +304,9 @@ impl File {
                 known("server", name, &servers, &at)?;
             }
             case.check(servers[0]).map_err(|why| format!("{at}: {why}"))?;
+            if case.recovery.is_some() && case.warm_up.unwrap_or(self.warm_up).is_zero() {
+                return Err(format!("{at}: `recovery` needs a `warm_up`: its p99 says what is normal"));
+            }
         }
         for bound in &self.bounds {
             let at = format!("a bound of `{}`", bound.case);

@@ -58,6 +58,12 @@ fn what_cannot_be_run_says_where_and_why() {
         (format!("{TWO}{page}idle_connections = 65500\n"), "`idle_connections` together are 65535 at most"),
         (format!("{TWO}{page}overload = true\n"), "`overload` needs a `rate` or a `share_of_capacity`"),
         (format!("{TWO}{page}recovery = \"3s\"\n"), "`recovery` needs `overload = true`"),
+        (
+            format!(
+                "{TWO}{page}recovery = \"3s\"\noverload = true\nshare_of_capacity = 2\nwarm_up = \"0s\"\n"
+            ),
+            "`recovery` needs a `warm_up`",
+        ),
         (format!("{TWO}{page}servers = [\"b\"]\n"), "`servers` names `a`"),
         (format!("{TWO}{page}streams = 4\n"), "say `http2 = true` beside it"),
         (format!("{TWO}{page}http2 = true\nstreams = 0\n"), "`streams` are from 1 to 10000"),

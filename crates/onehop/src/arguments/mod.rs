@@ -104,8 +104,8 @@ impl Arguments {
 #[command(
     about = "Write an Onehopfile for what is in a folder",
     long_about = "Write an Onehopfile for what is in a folder.\n\n\
-        It finds an application (package.json, pm2's ecosystem.config.js, a Procfile, the CMD of a Dockerfile, server.js \
-        and the like), a built site, or an nginx.conf, and writes the Onehopfile that serves it. Nothing is started, but \
+        It finds an application (package.json, pm2's ecosystem.config.js, a Procfile, server.js and the like, \
+        the CMD of a Dockerfile), a built site, or an nginx.conf, and writes the Onehopfile that serves it. Nothing is started, but \
         that Node.js evaluates pm2's file. An Onehopfile that is there already is never replaced.",
     after_help = "Examples:\n  \
         onehop init                the folder where you are\n  \
@@ -299,8 +299,8 @@ pub(crate) struct Fmt {
     about = "Print an nginx.conf as an Onehopfile",
     long_about = "Print an nginx.conf as an Onehopfile.\n\n\
         Each server becomes a site. nginx is not needed, nothing is started, and no file is written. What could not be \
-        carried over stands in the result as a comment with NOT CARRIED OVER, its line and the reason. Where nginx decides \
-        who may ask and onehop has no equal, requests get 403 until you decide. A Caddyfile needs no such step: an \
+        carried over stands in the result as a comment with NOT CARRIED OVER, its line and the reason, and its location or \
+        site answers 403 until you decide. A Caddyfile needs no such step: an \
         Onehopfile has Caddy's grammar.",
     after_help = "Examples:\n  \
         onehop adapt                                    /etc/nginx/nginx.conf with all that it includes\n  \

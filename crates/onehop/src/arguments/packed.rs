@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use super::{Control, Dashboard, InspectView, Logs, Process, Status, Stop, Top, Why, Workers};
+use super::{Control, Dashboard, InspectView, Logs, Process, Status, Stop, Target, Top, Why, Workers};
 
 /// `./myapp`
 #[derive(Debug, Parser)]
@@ -76,6 +76,23 @@ pub(crate) struct Title<'a> {
     pub(crate) made_by: &'a str,
     /// The first digits of its digest.
     pub(crate) digest: &'a str,
+}
+
+impl PackedCommand {
+    /// The running one that it is for, where it is for one.
+    pub(crate) fn target(&mut self) -> Option<&mut Target> {
+        match self {
+            Self::Status(status) => Some(&mut status.target),
+            Self::Reload(reload) => Some(&mut reload.target),
+            Self::Stop(stop) => Some(&mut stop.target),
+            Self::Workers(workers) => Some(&mut workers.target),
+            Self::Logs(logs) => Some(&mut logs.target),
+            Self::Dashboard(dashboard) => Some(&mut dashboard.target),
+            Self::Top(top) => Some(&mut top.target),
+            Self::Why(why) => Some(&mut why.target),
+            Self::Inspect(_) | Self::Validate(_) | Self::Routes(_) => None,
+        }
+    }
 }
 
 impl PackedArguments {

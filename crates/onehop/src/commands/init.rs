@@ -1,10 +1,9 @@
 //! `onehop init`: an Onehopfile for what is in a folder. And what `onehop` alone says: what it sees here.
 
-use std::fs::{self, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use onehop_adapt::onehopfile::{indented, words};
 use onehop_config::FileSource;
 use onehop_try::Environment;
 
@@ -12,9 +11,8 @@ use super::standard_output::print;
 use crate::arguments::Init;
 use crate::configuration;
 use crate::failure::Failure;
+use crate::units::counted;
 
-/// Bytes of a Procfile or Dockerfile that are read.
-const TEXT_BYTES_MAX: u64 = 1024 * 1024;
 /// What a file begins with that has one site on this machine.
 const ON_ANY_ADDRESS: &str = ":8080 {";
 const ON_THIS_MACHINE: &str = "http://localhost:8080 {";
@@ -103,70 +101,16 @@ fn look(folder: &Path, is_dry_run: bool) -> Result<Found, String> {
     let conf = folder.join("nginx.conf");
     if conf.is_file() {
         let adapted = onehop_adapt::adapt(&conf, &FileSource).map_err(|refusal| refusal.to_string())?;
-        return Ok(Found { description: "an nginx.conf".to_owned(), folder, onehopfile: adapted.onehopfile });
+        let description = match adapted.left_out {
+            0 => "an nginx.conf".to_owned(),
+            count => format!("an nginx.conf ({} NOT CARRIED OVER)", counted(count as u64, "directive")),
+        };
+        return Ok(Found { description, folder, onehopfile: adapted.onehopfile });
     }
     let environment = Environment { is_dry_run, ..Environment::look() }.with_all_servers();
-    match onehop_try::detect(&folder, &environment) {
-        Ok(setup) => {
-            let onehopfile = setup.shown_onehopfile();
-            Ok(Found { description: setup.found.description, folder: setup.folder, onehopfile })
-        }
-        Err(error) => from_command(&folder).ok_or_else(|| error.to_string()),
-    }
-}
-
-/// The command of a Procfile or a Dockerfile.
-fn from_command(folder: &Path) -> Option<Found> {
-    let read = |name: &str| {
-        let path = folder.join(name);
-        let is_small = fs::metadata(&path).is_ok_and(|file| file.len() <= TEXT_BYTES_MAX);
-        is_small.then(|| fs::read_to_string(path).ok())?
-    };
-    let of_procfile = || Some(("Procfile", command_of_procfile(&read("Procfile")?)?));
-    let of_dockerfile = || Some(("Dockerfile", command_of_dockerfile(&read("Dockerfile")?)?));
-    let (name, command) = of_procfile().or_else(of_dockerfile)?;
-    let app = match command.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["node", file] if !file.starts_with('-') && folder.join(file).is_file() => {
-            format!("app {}\n", words(&[file]))
-        }
-        _ => format!("app {{\n\tcommand {}\n}}\n", words(&command)),
-    };
-    Some(Found {
-        description: format!("a {name} that starts `{}`", command.join(" ")),
-        folder: folder.to_owned(),
-        onehopfile: format!("{ON_ANY_ADDRESS}\n{}}}\n", indented(&app)),
-    })
-}
-
-/// The words of `web: …`, which Heroku's routers ask; a line that needs a shell gets one.
-fn command_of_procfile(text: &str) -> Option<Vec<String>> {
-    let line = text.lines().find_map(|line| line.strip_prefix("web:"))?.trim();
-    (!line.is_empty()).then(|| shell_words(line))
-}
-
-/// The words of the last `CMD`, behind those of `ENTRYPOINT` (docs.docker.com/reference/dockerfile).
-fn command_of_dockerfile(text: &str) -> Option<Vec<String>> {
-    let text = text.replace("\\\n", " ");
-    let last = |name: &str| {
-        let line = text.lines().rev().map(str::trim).find_map(|line| {
-            let (word, rest) = line.split_once(char::is_whitespace)?;
-            word.eq_ignore_ascii_case(name).then(|| rest.trim())
-        })?;
-        match line.starts_with('[') {
-            true => serde_json::from_str::<Vec<String>>(line).ok(),
-            false => Some(shell_words(line)),
-        }
-    };
-    let words: Vec<String> = [last("ENTRYPOINT"), last("CMD")].into_iter().flatten().flatten().collect();
-    (!words.is_empty()).then_some(words)
-}
-
-fn shell_words(line: &str) -> Vec<String> {
-    let is_plain = |letter: char| !"\"'`\\$&|;<>()*?#~".contains(letter);
-    match line.chars().all(is_plain) {
-        true => line.split_whitespace().map(str::to_owned).collect(),
-        false => ["sh", "-c", line].map(str::to_owned).to_vec(),
-    }
+    let setup = onehop_try::detect(&folder, &environment).map_err(|error| error.to_string())?;
+    let onehopfile = setup.shown_onehopfile();
+    Ok(Found { description: setup.found.description, folder: setup.folder, onehopfile })
 }
 
 /// With what to do next; an nginx.conf has comments of its own.
@@ -183,36 +127,4 @@ fn commented(found: &Found) -> String {
         head.push_str("# For HTTPS write the domain instead of http://localhost:8080: example.com { … }\n");
     }
     format!("{head}\n{text}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn commands_are_read_from_a_procfile_and_a_dockerfile() {
-        for (text, expected) in [
-            ("worker: node w.js\nweb: node server.js --x\n", Some(&["node", "server.js", "--x"][..])),
-            ("web: NODE_ENV=x node \"a b.js\"\n", Some(&["sh", "-c", "NODE_ENV=x node \"a b.js\""])),
-            ("worker: node w.js\n", None),
-        ] {
-            let found = command_of_procfile(text);
-            assert_eq!(
-                found.as_ref().map(|words| words.iter().map(String::as_str).collect::<Vec<_>>()).as_deref(),
-                expected
-            );
-        }
-        for (text, expected) in [
-            ("FROM node\nCMD [\"npm\", \"start\"]\nCMD [\"node\", \"a.js\"]\n", Some(&["node", "a.js"][..])),
-            ("ENTRYPOINT [\"node\"]\ncmd [\"a.js\"]\n", Some(&["node", "a.js"])),
-            ("FROM x\nCMD python app.py\n", Some(&["python", "app.py"])),
-            ("FROM x\nRUN make\n", None),
-        ] {
-            let found = command_of_dockerfile(text);
-            assert_eq!(
-                found.as_ref().map(|words| words.iter().map(String::as_str).collect::<Vec<_>>()).as_deref(),
-                expected
-            );
-        }
-    }
 }

@@ -1,12 +1,13 @@
 //! What is at a path, how it runs today, and the same with onehop.
 //!
-//! `package.rs` reads a package.json, `ecosystem.rs` what pm2 is told, `script.rs` a file of JavaScript, `site.rs` a
+//! `package.rs` reads a package.json, `ecosystem.rs` what pm2 is told, `command.rs` a Procfile or Dockerfile, `script.rs` a file of JavaScript, `site.rs` a
 //! folder of files, `caddyfile/` (with an Onehopfile) and `nginx/` the configurations of those servers;
 //! `behind.rs` finds the application that they pass requests to. Reads files and starts nothing, but that Node.js
 //! evaluates a configuration of pm2, which is a program, unless it is a dry run; never changes a file, never shows a variable's value.
 
 mod behind;
 mod caddyfile;
+mod command;
 mod ecosystem;
 mod environment;
 mod files;
@@ -94,12 +95,20 @@ fn folder(folder: &Path, environment: &Environment) -> Result<Setup, SideBySideE
     if is_page(folder) {
         return site::detect(folder, environment);
     }
+    let procfile = folder.join("Procfile");
+    if procfile.is_file() {
+        return command::detect(&procfile, environment);
+    }
     if let Some(server) = SERVER_FILES.iter().map(|name| folder.join(name)).find(|path| path.is_file()) {
         return script::detect(&server, environment);
     }
     let own = folder.join("Onehopfile");
     if own.is_file() {
         return caddyfile::own::detect(&own, environment);
+    }
+    let dockerfile = folder.join("Dockerfile");
+    if dockerfile.is_file() {
+        return command::detect(&dockerfile, environment);
     }
     Err(SideBySideError::found(
         folder.display(),
@@ -117,6 +126,7 @@ fn file(path: &Path, environment: &Environment) -> Result<Setup, SideBySideError
         {
             ecosystem::detect(path, environment)
         }
+        _ if name == "Procfile" || name == "Dockerfile" => command::detect(path, environment),
         _ if name == "package.json" => package::detect(path, environment),
         _ if name.ends_with("Onehopfile") => caddyfile::own::detect(path, environment),
         _ if name.contains("Caddyfile") || ending == "caddy" => caddyfile::detect(path, environment),

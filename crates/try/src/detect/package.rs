@@ -99,6 +99,37 @@ pub(super) fn launch(
     Ok((launch, started_by))
 }
 
+/// A command that starts an application.
+#[derive(Debug)]
+pub(super) enum Start {
+    /// For a shell.
+    Text(String),
+    /// A program with its arguments.
+    Words(Vec<String>),
+}
+
+/// How a command that another file names starts the application of its folder.
+pub(super) fn launch_of(
+    path: &Path,
+    start: &Start,
+    environment: &Environment,
+    notes: &mut Vec<String>,
+) -> Result<Launch, SideBySideError> {
+    let folder = path.parent().unwrap_or(path);
+    let package = folder.join("package.json");
+    let package = if package.is_file() {
+        require_installed(&package)?;
+        read(&package)?
+    } else {
+        Value::Null
+    };
+    let follow = Follow { package: &package, path, folder, environment };
+    match start {
+        Start::Text(text) => follow.script("web", text, notes, 0),
+        Start::Words(words) => follow.command(words, &words.join(" "), notes, 0),
+    }
+}
+
 /// What scripts are followed in.
 struct Follow<'a> {
     package: &'a Value,

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use onehop_archive::{Index, Location, Pack, PackError};
 
-use crate::arguments::{PackedArguments, PackedCommand, Target, Title};
+use crate::arguments::{PackedArguments, PackedCommand, Title};
 use crate::failure::Failure;
 use crate::own_program;
 use crate::report::write_line;
@@ -37,8 +37,11 @@ pub(crate) fn obey(location: Location) -> Result<(), Failure> {
     let own = Own::open(location)?;
     let digest: String = own.key.chars().take(SHOWN_DIGITS).collect();
     let title = Title { name: &own.index.name, made_by: &own.index.made_by, digest: &digest };
-    let arguments = PackedArguments::read(&title);
-    let found = |target: Target| own.found(target);
+    let mut arguments = PackedArguments::read(&title);
+    if let Some(target) = arguments.command.as_mut().and_then(PackedCommand::target) {
+        // The running one is found by the file of the program.
+        target.config.get_or_insert_with(|| own.program.to_path_buf());
+    }
     match arguments.command {
         None => {
             let form = arguments.process.log;
@@ -47,38 +50,14 @@ pub(crate) fn obey(location: Location) -> Result<(), Failure> {
         Some(PackedCommand::Inspect(view)) => {
             commands::inspect::show(own.program, &own.pack, &own.index, &view)
         }
-        Some(PackedCommand::Status(mut status)) => {
-            status.target = found(status.target);
-            commands::status::status(&status)
-        }
-        Some(PackedCommand::Reload(mut reload)) => {
-            reload.target = found(reload.target);
-            commands::control::reload(&reload)
-        }
-        Some(PackedCommand::Stop(mut stop)) => {
-            stop.target = found(stop.target);
-            commands::control::stop(&stop)
-        }
-        Some(PackedCommand::Workers(mut workers)) => {
-            workers.target = found(workers.target);
-            commands::workers::workers(&workers)
-        }
-        Some(PackedCommand::Logs(mut logs)) => {
-            logs.target = found(logs.target);
-            commands::logs::logs(&logs)
-        }
-        Some(PackedCommand::Dashboard(mut dashboard)) => {
-            dashboard.target = found(dashboard.target);
-            commands::dashboard::dashboard(&dashboard)
-        }
-        Some(PackedCommand::Top(mut top)) => {
-            top.target = found(top.target);
-            commands::top::top(&top)
-        }
-        Some(PackedCommand::Why(mut why)) => {
-            why.target = found(why.target);
-            commands::why::why(&why)
-        }
+        Some(PackedCommand::Status(status)) => commands::status::status(&status),
+        Some(PackedCommand::Reload(reload)) => commands::control::reload(&reload),
+        Some(PackedCommand::Stop(stop)) => commands::control::stop(&stop),
+        Some(PackedCommand::Workers(workers)) => commands::workers::workers(&workers),
+        Some(PackedCommand::Logs(logs)) => commands::logs::logs(&logs),
+        Some(PackedCommand::Dashboard(dashboard)) => commands::dashboard::dashboard(&dashboard),
+        Some(PackedCommand::Top(top)) => commands::top::top(&top),
+        Some(PackedCommand::Why(why)) => commands::why::why(&why),
         Some(PackedCommand::Validate(changes)) => {
             let loaded = own.load_shown(&Choices::of(&changes, &own)?)?;
             commands::validate::tell(&own.index.name, &loaded.checked, Some(&own.nowhere()))
@@ -114,11 +93,6 @@ impl Own {
             program: self.program,
             key: self.key.clone(),
         }
-    }
-
-    /// The running one is found by the file of the program.
-    fn found(&self, target: Target) -> Target {
-        Target { config: target.config.or_else(|| Some(self.program.to_path_buf())), ..target }
     }
 
     /// Reads the configuration as it would be served; where files would be unpacked is not looked for.
