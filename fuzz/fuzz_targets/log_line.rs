@@ -25,6 +25,7 @@ fuzz_target!(|data: &[u8]| {
     let appended = [("x".to_owned(), request.to_vec())];
     let entry = Entry {
         id: None,
+        client: None,
         head,
         origin: &origin,
         response: &response,
