@@ -88,7 +88,11 @@ export class Lane {
 
   /** Bytes of the exchange's body that credit allows now; zero while the socket takes nothing. */
   sendable(exchange) {
-    if (this.#output.blocked) return 0;
+    return this.#output.blocked ? 0 : this.granted(exchange);
+  }
+
+  /** Bytes of it that credit allows at all: while the socket takes nothing they wait in memory. */
+  granted(exchange) {
     return Math.min(exchange.credit, this.#credit);
   }
 

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { test } from 'node:test';
 import { creditFrame, dataFrame, readResponse, requestFrame, resetFrame, wire, withWorker } from './support/peer.mjs';
 
@@ -239,5 +240,26 @@ test('a server that takes nothing for a while loses nothing', () => withWorker(
     for (let slot = 0; slot < 64; slot += 1) {
       assert.equal((await lane.answer(slot)).body.toString(), `/${slot}`.repeat(9000));
     }
+  },
+));
+
+test('what an application wrote before it broke off leaves, though the server takes nothing at that moment', () => withWorker(
+  `import http from 'node:http';
+  http.createServer((request, response) => {
+    if (request.url === '/fill') return response.end('x'.repeat(60_000));
+    response.write('first');
+    response.on('close', () => console.log('broken off'));
+    setTimeout(() => response.destroy(), 1);
+  }).listen(3000);`,
+  { hello: { laneWindow: 100_000_000 } }, async (peer, lane) => {
+    lane.socket.pause();
+    lane.send(...Array.from({ length: 60 }, (_, slot) => requestFrame(slot, 0, { target: '/fill' })));
+    peer.control.send(Buffer.concat([Buffer.from([8, 0, 0, 0, wire.PING, 0, 0, 0, 0, 0, 0, 0]), Buffer.alloc(8)]));
+    await peer.control.takeKind(wire.PONG);
+    lane.send(requestFrame(60, 0, { target: '/broken' }));
+    while (!peer.stdout.includes('broken off')) await once(peer.child.stdout, 'data');
+    lane.socket.resume();
+    assert.equal((await lane.takeKind(wire.DATA, 60)).payload.toString(), 'first');
+    await lane.takeKind(wire.RESET, 60);
   },
 ));

@@ -338,7 +338,11 @@ export class NodeExchange extends Exchange {
       this.#isBodyUnwanted = true;
       // What Node would have given to the connection already leaves before its end.
       this.#isEnding ||= this.#endsWithConnection && error === null;
-      if ((this.#isRaw || this.#isEnding) && code === HANG_UP) this.flush();
+      if (code === HANG_UP) {
+        if (this.#isRaw || this.#isEnding) this.flush();
+        // What was written in earlier turns has not waited for other answers there.
+        else if (this.#head === WRITTEN && !this.#isFlushedSoon) this.#writePieces(true);
+      }
     }
     this.abandon(code);
     connectionLost(this, error);
@@ -427,12 +431,12 @@ export class NodeExchange extends Exchange {
   }
 
   /** What credit allows, and as many small pieces in one frame as it holds: rows of a table come one by one. */
-  #writePieces() {
+  #writePieces(isBreakingOff = false) {
     const { lane } = this;
     const pieces = this.#pieces;
     let at = 0;
     while (at < pieces.length) {
-      const room = Math.min(BODY_BYTES_MAX, lane.sendable(this));
+      const room = Math.min(BODY_BYTES_MAX, isBreakingOff ? lane.granted(this) : lane.sendable(this));
       if (room <= 0) break;
       let end = at;
       let bytes = -this.#sent;
