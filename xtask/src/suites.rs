@@ -113,6 +113,7 @@ fn long_end_to_end(smoke: bool) -> Outcome {
             ("ONEHOP_ROLLING_REQUESTS", "50000"),
             ("ONEHOP_ROLLING_RELOADS", "50"),
             ("ONEHOP_WEBSOCKETS", "1000"),
+            ("ONEHOP_LOG_MIB", "10240"),
         ],
     )
 }

@@ -120,6 +120,31 @@ fn a_folder_that_cannot_be_written_holds_the_history_in_memory() {
 }
 
 #[test]
+fn a_full_disk_holds_the_history_in_memory_and_serving_continues() {
+    let tried = std::process::Command::new("unshare").args(["--mount", "true"]).status();
+    if !tried.is_ok_and(|status| status.success()) {
+        eprintln!("skipped: this user may make no namespaces (unshare --mount)");
+        return;
+    }
+    let folder = folder("");
+    let path = folder.path();
+    fs::create_dir(path.join("data")).expect("made");
+    let mount = "mount -t tmpfs -o size=64k tmpfs data && head -c 1M /dev/zero > data/filler 2>/dev/null; exec \"$@\"";
+    let onehop = Program::new(["run", "--log", "json"])
+        .inside(path)
+        .control_in(path)
+        .through(&["unshare", "--mount", "sh", "-c", mount, "sh"])
+        .serve();
+    let reported = onehop.process.wait_for_event("warning");
+    let message = reported["message"].as_str().expect("a text");
+    assert!(message.contains("No space left on device") && message.contains("held in memory"), "{message}");
+    assert_eq!(onehop.connect().get("/").text(), "hello");
+    wait_for("a sample in memory", || (requests(path) == 1).then_some(()));
+    let warnings = || onehop.process.events().into_iter().filter(|event| event["event"] == "warning").count();
+    assert_eq!(warnings(), 1);
+}
+
+#[test]
 fn a_history_that_is_off_is_missing_and_a_reload_turns_it_on() {
     let folder = folder("\thistory off\n");
     let path = folder.path();

@@ -208,3 +208,51 @@ fn in_a_small_control_group_it_refuses_connections_before_the_kernel_kills_it() 
     drop(clients);
     group.remove(onehop);
 }
+
+/// Asks once for each number, each time for another host and another path, behind one another on one connection.
+fn ask_at_random(onehop: &Onehop, numbers: std::ops::Range<u64>) {
+    let mut stream = TcpStream::connect(&onehop.address).expect("connected");
+    stream.set_read_timeout(Some(TIMEOUT)).expect("a bound");
+    for first in numbers.step_by(PIPELINED) {
+        let mut requests = String::new();
+        for number in (first..).take(PIPELINED) {
+            let random = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            requests.push_str(&format!(
+                "GET /{random:x} HTTP/1.1\r\nHost: {random:x}.example\r\nUser-Agent: agent/{random:x}\r\n\r\n"
+            ));
+        }
+        stream.write_all(requests.as_bytes()).expect("sent");
+        let (mut answered, mut last, mut piece) = (0, Vec::new(), vec![0; 64 * 1024]);
+        while answered < PIPELINED {
+            let read = stream.read(&mut piece).expect("an answer");
+            assert!(read > 0, "the server closed the connection");
+            last.extend_from_slice(&piece[..read]);
+            let text = String::from_utf8_lossy(&last);
+            answered += text.matches("HTTP/1.1 200").count();
+            // What may be the beginning of the next head.
+            let keep = last.len().min(11);
+            last.drain(..last.len() - keep);
+        }
+    }
+}
+
+/// Requests that are sent before the first of them is answered.
+const PIPELINED: usize = 100;
+
+#[test]
+fn a_hundred_thousand_random_hosts_paths_and_agents_add_no_series_and_no_memory() {
+    let folder = Folder::new();
+    folder.write(
+        "Onehopfile",
+        "{\n\tadmin 127.0.0.1:0\n\tthreads 1\n}\nhttp://:0 {\n\tlog {\n\t\toutput file access.log {\n\t\t\troll_size 1MiB\n\t\t\troll_keep 1\n\t\t}\n\t}\n\trespond hello\n}\n",
+    );
+    let onehop = Onehop::start_in(folder.path());
+    // Buffers, and the lines in memory for `onehop logs`, have their size by then.
+    ask_at_random(&onehop, 0..20_000);
+    let series = |metrics: &str| metrics.lines().filter(|line| !line.starts_with('#')).count();
+    let before = (series(&onehop.metrics()), largest(&onehop));
+    ask_at_random(&onehop, 20_000..120_000);
+    let after = (series(&onehop.metrics()), largest(&onehop));
+    assert_eq!(before.0, after.0);
+    assert!(after.1 <= before.1 + MIB, "{} KiB before, {} KiB after", before.1 / 1024, after.1 / 1024);
+}
