@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::memory::weight_of;
+use super::memory::{own_of, weight_of};
 use super::tree::Tree;
 use crate::client::{Client, IdleConnection, RequestError};
 use crate::engine::{self, LoadError};
@@ -17,7 +17,7 @@ const STEADY_FOR: Duration = Duration::from_secs(2);
 const STEADY_WITHIN: Duration = Duration::from_secs(15);
 /// Between two looks.
 const POLL: Duration = Duration::from_millis(100);
-/// Bytes by which steady memory may change: shares of common pages move when other programs start.
+/// Bytes by which steady memory may change: timers and collectors of a server at rest move some pages.
 const STEADY_BYTES: u64 = 64 * 1024;
 
 /// Idle connections that are held open. Dropping them closes them.
@@ -27,8 +27,9 @@ pub struct IdleConnections {
     memory: IdleMemory,
 }
 
-/// Memory of a server at rest and with idle connections, bytes: proportional shares where the kernel tells them, else
-/// resident pages.
+/// Memory of a server at rest and with idle connections, bytes. At rest it is proportional shares where the kernel tells them,
+/// else resident pages; what the connections add is counted without the pages of files, whose share changes with each other
+/// program that maps them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IdleMemory {
     /// Idle connections.
@@ -91,7 +92,9 @@ impl IdleConnections {
         is_interrupted: &dyn Fn() -> bool,
     ) -> Result<Option<IdleConnections>, IdleError> {
         engine::make_room(count, 1)?;
-        let at_rest_bytes = steady_memory(tree, is_interrupted);
+        let own_at_rest = steady_own(tree, is_interrupted);
+        let at_rest_bytes: u64 =
+            tree.processes().into_iter().filter_map(weight_of).map(|(bytes, _)| bytes).sum();
         let mut connections = Vec::with_capacity(count);
         for number in 1..=count {
             match connection(request, (number, count), timeouts, is_interrupted) {
@@ -99,10 +102,11 @@ impl IdleConnections {
                 other => connections.push(other?),
             }
         }
-        let held_bytes = steady_memory(tree, is_interrupted);
+        let own = steady_own(tree, is_interrupted);
         if is_interrupted() {
             return Ok(None);
         }
+        let held_bytes = (at_rest_bytes + own).saturating_sub(own_at_rest);
         let memory = IdleMemory { connections: count, at_rest_bytes, held_bytes };
         let opened = IdleConnections { connections, memory };
         match opened.connections.iter().filter(|connection| !connection.is_open()).count() {
@@ -142,9 +146,9 @@ fn connection(
     client.into_idle().ok_or_else(|| wrong("closed the connection"))
 }
 
-/// Memory once it has stopped changing.
-fn steady_memory(tree: &Tree, is_interrupted: &dyn Fn() -> bool) -> u64 {
-    let memory = || tree.processes().into_iter().filter_map(weight_of).map(|(bytes, _)| bytes).sum();
+/// The processes' own memory once it has stopped changing.
+fn steady_own(tree: &Tree, is_interrupted: &dyn Fn() -> bool) -> u64 {
+    let memory = || tree.processes().into_iter().filter_map(own_of).sum();
     let begun = Instant::now();
     let (mut since, mut last): (Instant, u64) = (begun, memory());
     while since.elapsed() < STEADY_FOR && begun.elapsed() < STEADY_WITHIN && !is_interrupted() {

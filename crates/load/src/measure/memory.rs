@@ -39,6 +39,18 @@ pub(crate) fn weight_of(process: u32) -> Option<(u64, bool)> {
     Some((bytes_behind(&status, "VmRSS:")?, false))
 }
 
+/// Bytes that are a process's own: its share of anonymous and of shared memory. Pages of files are not in it: their share
+/// changes with every other program that maps them.
+pub(crate) fn own_of(process: u32) -> Option<u64> {
+    let sum = |text: &str, names: [&str; 2]| {
+        let [anonymous, shared] = names.map(|name| bytes_behind(text, name));
+        Some(anonymous?.saturating_add(shared?))
+    };
+    read(&format!("/proc/{process}/smaps_rollup"))
+        .and_then(|text| sum(&text, ["Pss_Anon:", "Pss_Shmem:"]))
+        .or_else(|| sum(&read(&format!("/proc/{process}/status"))?, ["RssAnon:", "RssShmem:"]))
+}
+
 impl Memory {
     /// Both together.
     #[must_use]
@@ -71,6 +83,15 @@ fn bytes_behind(text: &str, name: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn own_memory_is_without_the_pages_of_files() {
+        let kept = vec![1_u8; 8 << 20];
+        let (own, resident) =
+            (own_of(std::process::id()).unwrap(), memory_of(&[std::process::id()]).resident_bytes);
+        assert!((kept.len() as u64..resident).contains(&own), "{own} of {resident}");
+        assert_eq!(own_of(0), None);
+    }
 
     #[test]
     fn memory_of_two_is_that_of_both() {
