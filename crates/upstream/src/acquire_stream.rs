@@ -53,15 +53,13 @@ impl Pools {
         let deadline = tokio::time::Instant::now() + timeout;
         let mut waiting = None;
         loop {
-            if let Some(link) = self.look_and_take_stream(peer).await {
+            let link = self.look_and_take_stream(peer).await;
+            if link.is_some() || peer.is_http1() {
                 if let Some(Waiting { changed, .. }) = &waiting {
-                    // There may be room for the next one, too.
+                    // There may be room for the next one, too, or nothing that it has to wait for.
                     changed.notify_one();
                 }
-                return Ok(Some(link));
-            }
-            if peer.is_http1() {
-                return Ok(None);
+                return Ok(link);
             }
             match self.step(peer) {
                 Step::Dial(permit, dialling) => {
@@ -124,9 +122,11 @@ impl Pools {
 
     fn step(&self, peer: &Arc<Peer>) -> Step {
         let mut pools = self.by_peer.borrow_mut();
-        let streams = &mut pools.entry(peer.id).or_insert_with(|| Pool::new(peer)).http2;
+        let pool = pools.entry(peer.id).or_insert_with(|| Pool::new(peer));
+        let streams = &pool.http2;
         let wait = Step::Wait { changed: Rc::clone(&streams.changed), failures: streams.failures };
-        if streams.is_dialling.get() {
+        // A connection for the minimum is as good as one for a request.
+        if streams.is_dialling.get() || pool.refill.dialling > 0 {
             return wait;
         }
         // Connections stay on their core, so each may have one.

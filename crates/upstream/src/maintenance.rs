@@ -2,8 +2,8 @@
 //! close are replaced before, and there are always as many as the minimum says.
 //!
 //! The minimum counts for the whole process, and tunnels do not count towards it. Each core opens its share; what is
-//! still missing at the next tick is opened by the core that sees it. Never waits for a request, and no request waits
-//! for this.
+//! still missing at the next tick is opened by the core that sees it. Never waits for a request; a request of HTTP/2 waits
+//! for a connection that is being opened here, as it would for its own.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -91,6 +91,8 @@ async fn open(pools: Rc<Pools>, peer: Arc<Peer>, permit: ConnectionPermit) {
         let mut by_peer = pools.by_peer.borrow_mut();
         let Some(pool) = by_peer.get_mut(&peer.id) else { return };
         pool.refill.dialling = pool.refill.dialling.saturating_sub(1);
+        // Without a connection for them, one of those that wait opens one.
+        pool.http2.changed.notify_one();
         match &dialled {
             Ok(_) => pool.refill.dialled(),
             Err(_) => pool.refill.back_off(Instant::now()),

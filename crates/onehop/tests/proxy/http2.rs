@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use onehop_testkit::http2::{Frame, Http2, Http2Server, code, head, kind, response, setting};
 use onehop_testkit::upstream::{AUTHORITY_PEM, Connection, Upstream, tls_settings_offering};
@@ -76,6 +77,28 @@ fn the_handshake_of_tls_decides_which_version_is_spoken() {
             }
         }
     }
+}
+
+#[test]
+fn requests_that_wait_for_the_first_handshake_all_go_on_where_it_negotiates_http_1() {
+    let folder = Folder::with(&[("authority.pem", AUTHORITY_PEM)]);
+    let upstream = Upstream::start_tls(tls_settings_offering(&["http/1.1"]), paths_in_http1);
+    let subject = Subject::onehop(
+        "",
+        &format!(
+            "\treverse_proxy https://localhost:{} {{\n\t\ttransport http {{\n\t\t\tversions 1.1 2\n\t\t\ttls_trust_pool file {}\n\t\t}}\n\t\tpool min 0\n\t}}",
+            upstream.port(),
+            folder.join("authority.pem").display()
+        ),
+    );
+    let begun = Instant::now();
+    let mut client = Http2::connect(&subject.address);
+    let streams: Vec<u32> = (0..8).map(|_| client.request("GET", "/", &[], true)).collect();
+    for stream in streams {
+        client.wait_on(stream, "its response", |answer| answer.body == b"/ over HTTP/1.1");
+    }
+    // Longer than a request waits for a connection; until then none may be left behind.
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
 }
 
 #[test]
