@@ -22,6 +22,7 @@ pub use log::{
 pub use network::Network;
 pub use proxy_protocol::{HeaderPolicy, ProxyProtocol};
 use tls::{AutoHttps, GlobalTls, SiteTls, TlsValue};
+pub use tracing::{EVERY_TRACE, Sampler, TraceExport, Tracing};
 
 use crate::limits::{HISTORY_BYTES, HISTORY_KEEP};
 
@@ -32,6 +33,7 @@ mod network;
 pub mod proxy;
 mod proxy_protocol;
 pub mod tls;
+mod tracing;
 
 /// A whole configuration, ready to be built into a snapshot.
 #[derive(Debug, Clone, PartialEq)]
@@ -323,6 +325,8 @@ pub enum Step {
     Priority(Priority),
     /// One zone of a `rate_limit`: refuses requests above the rate.
     RateLimit(Arc<RateLimit>),
+    /// `tracing`: the request is a span of its trace.
+    Tracing(Tracing),
     /// `log_skip`: the request is not logged.
     LogSkip,
     /// `log_append`: a field for the request's line.
@@ -562,6 +566,10 @@ pub enum Placeholder {
     TimeUnix,
     /// `{http.request.uuid}`: a random id
     Uuid,
+    /// `{http.vars.trace_id}`: the trace that `tracing` has the request in; empty without it
+    TraceId,
+    /// `{http.vars.span_id}`: the request's span in it
+    SpanId,
     /// `{http.reverse_proxy.upstream.hostport}`, `{upstream_hostport}`: where the request goes. This and the two that
     /// follow stand in `header_up` and `header_down` alone.
     UpstreamHostPort,

@@ -126,7 +126,7 @@ fn verifier(
 /// What the system trusts, read once: a list of some hundred certificates. A system that has no such list (a container
 /// that holds one program) trusts what Mozilla does, as it was when this program was built; one whose list was named
 /// and is not there is asked to mend that.
-fn system_roots() -> Result<Arc<RootCertStore>, String> {
+pub fn system_roots() -> Result<Arc<RootCertStore>, String> {
     static ROOTS: OnceLock<Result<Arc<RootCertStore>, String>> = OnceLock::new();
     let read = || {
         let found = rustls_native_certs::load_native_certs();

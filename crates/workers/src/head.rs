@@ -10,6 +10,7 @@ use onehop_message::forwarded::CLIENT_CERTIFICATE;
 use onehop_message::forwarding::{self, Kind, asks_for_upgrade};
 use onehop_message::request::Request;
 use onehop_message::response::Fields;
+use onehop_message::trace_context::TRACEPARENT;
 use onehop_message::trusted_proxies::Trust;
 use onehop_wire::{self as wire, Broken, Facts, FieldName, HeadBlock, HeadWriter, RequestParts};
 
@@ -63,7 +64,12 @@ pub(crate) fn write_request(request: &Request<'_>, trust: Trust<'_>, writer: &mu
     let upgrade = asks_for_upgrade(request.head);
     let origin = &request.origin;
     for (name, value) in forwarding::passed_on(request.head, origin, upgrade, trust.keeps_fields()) {
-        writer.field(name, value);
+        if !request.replaces(name) {
+            writer.field(name, value);
+        }
+    }
+    if let Some(traceparent) = request.traceparent() {
+        writer.field(TRACEPARENT.as_bytes(), traceparent.as_bytes());
     }
     if let Some(client) = origin.verified_client() {
         writer.field(CLIENT_CERTIFICATE, client.field_value.as_bytes());

@@ -94,6 +94,8 @@ fn value(long: &str) -> Option<Placeholder> {
         "http.matchers.file.relative" => Placeholder::FileMatchRelative,
         "time.now.unix" => Placeholder::TimeUnix,
         "http.request.uuid" => Placeholder::Uuid,
+        "http.vars.trace_id" => Placeholder::TraceId,
+        "http.vars.span_id" => Placeholder::SpanId,
         "http.reverse_proxy.upstream.hostport" | "http.reverse_proxy.upstream.address" => {
             Placeholder::UpstreamHostPort
         }

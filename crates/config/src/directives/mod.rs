@@ -22,6 +22,7 @@ mod rewrite;
 mod root;
 mod spa;
 mod tls;
+mod tracing;
 mod trust;
 mod try_files;
 
@@ -60,7 +61,7 @@ enum Read {
 }
 
 /// The directives that work.
-const DIRECTIVES: [(&str, Read); 26] = [
+const DIRECTIVES: [(&str, Read); 27] = [
     ("app", Read::Routes(app::app)),
     ("bind", Read::Site),
     ("early_hints", Read::Routes(early_hints::early_hints)),
@@ -85,6 +86,7 @@ const DIRECTIVES: [(&str, Read); 26] = [
     ("skip_log", Read::Routes(log::log_skip)),
     ("spa", Read::Routes(spa::spa)),
     ("tls", Read::Site),
+    ("tracing", Read::Routes(tracing::tracing)),
     ("try_files", Read::Routes(|cx, _, line| try_files::try_files(cx, line))),
     ("import", Read::Import),
 ];
@@ -160,6 +162,7 @@ pub(crate) fn outlines() -> Vec<Outline> {
         respond::OPTIONS.outline(),
         spa::OPTIONS.outline(),
         tls::OPTIONS.outline(),
+        tracing::OPTIONS.outline(),
         tls::ACME.outline(),
         tls::CLIENT_AUTH.outline(),
         tls::ON_DEMAND.outline(),

@@ -52,6 +52,9 @@ fn step(step: &Step) -> (String, &[Route]) {
         Step::Limit(limit) => format!("limit {} {:?}", limit.label, limit.bound),
         Step::Priority(priority) => format!("priority {priority:?}"),
         Step::RateLimit(rate) => format!("rate_limit {} {}/{:?}", rate.zone, rate.events, rate.window),
+        Step::Tracing(tracing) => {
+            format!("tracing {}", tracing.span.as_ref().map(template).unwrap_or_default())
+        }
         Step::LogSkip => "log_skip".to_owned(),
         Step::LogAppend(append) => format!("log_append {} {}", append.key, template(&append.value)),
         Step::LogName(names) => format!("log_name {}", names.join(" ")),

@@ -19,6 +19,8 @@ use onehop_metrics::stats::Stats;
 use onehop_metrics::{Registry, prometheus};
 use onehop_supervisor::loaded::Files;
 use onehop_supervisor::{AppEventSink, AppStatus, Restart, SuperviseOptions, Supervisor};
+use onehop_traces::Traces;
+use onehop_upstream::tls::system_roots;
 
 use super::admin::{Admin, Api};
 use super::bind::{self, Bound};
@@ -268,6 +270,9 @@ impl Running {
         self.inner.upstreams.stop();
         let cut_off = self.inner.cores.join();
         self.inner.publisher.finish_logs();
+        if let Some(traces) = self.inner.shared.traces() {
+            traces.stop();
+        }
         self.inner.remove_unix_sockets();
         // A reload that still reads a tree holds the lock; the process ends without waiting for it.
         if let Ok(mut trees) = self.inner.trees.try_lock() {
@@ -567,6 +572,9 @@ fn shared_by_cores(
 ) -> Arc<Shared> {
     let shared = shared.with_certificates(certificates.chains(), certificates.challenges());
     let shared = shared.with_windows(share.windows);
+    let sink = Arc::clone(events);
+    let report = Arc::new(move |message| sink(Event::Warning { message }));
+    let shared = shared.with_traces(Traces::new(system_roots, report));
     shared.connection.set_compressors_bytes_max(share.coders_bytes);
     let sink = Arc::clone(events);
     shared.incidents.report_to(Box::new(move |incident| sink(Event::ResponsesFailed(incident))));

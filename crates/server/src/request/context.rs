@@ -25,6 +25,7 @@ use super::admission::rate::RateChecks;
 use super::early_hints::EarlyHints;
 use super::route::Root;
 use super::timing::Timing;
+use super::tracing::Traced;
 
 /// A request on its way through the routes of its site.
 pub struct RequestContext<'a> {
@@ -66,6 +67,8 @@ pub struct RequestContext<'a> {
     pub(crate) uuid: OnceCell<Box<str>>,
     /// The logs of the site that have the request.
     pub(crate) logs: Logs,
+    /// Its span, where a `tracing` directive applies. In a box, since few requests have one.
+    pub(crate) traced: Option<Box<Traced>>,
     /// Fields of `log_append`, with the values of those that are early. In a box, since few requests have one.
     pub(crate) appended: Option<Box<Appended<'a>>>,
     /// The error that the request has met. In a box, since few requests meet one and each would carry the room.
@@ -121,6 +124,7 @@ impl<'a> RequestContext<'a> {
                 received,
                 path: own_path.unwrap_or(RequestPath::ROOT),
                 query: head.query().map(Cow::Borrowed),
+                span: None,
             },
             stores,
             trusted_proxies,
@@ -140,6 +144,7 @@ impl<'a> RequestContext<'a> {
             timing: None,
             uuid: OnceCell::new(),
             logs: Logs::USUAL,
+            traced: None,
             appended: None,
             failure: None,
         }

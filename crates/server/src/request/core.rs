@@ -17,6 +17,7 @@ use onehop_metrics::access_log::LogBatches;
 use onehop_metrics::counters::CoreCounters;
 use onehop_metrics::site::SiteCounters;
 use onehop_tls::ChainTable;
+use onehop_traces::Traces;
 use onehop_upstream::{Mailboxes, Pools};
 use onehop_workers::{Windows, WorkerConnections};
 
@@ -52,6 +53,8 @@ pub struct Shared {
     chains: Arc<ArcSwap<ChainTable>>,
     /// What issuers of certificates may ask for now.
     pub(crate) challenges: Arc<MemoryChallenges>,
+    /// Where spans go.
+    traces: Option<Traces>,
 }
 
 /// A counter with a cache line (and its neighbour, which is fetched along) of its own.
@@ -76,7 +79,20 @@ impl Shared {
             retained: (0..cores).map(|_| Retained::default()).collect(),
             chains: Arc::default(),
             challenges: Arc::default(),
+            traces: None,
         }
+    }
+
+    /// The same with a place for spans.
+    #[must_use]
+    pub fn with_traces(mut self, traces: Traces) -> Self {
+        self.traces = Some(traces);
+        self
+    }
+
+    /// Where spans go.
+    pub(crate) fn traces(&self) -> Option<&Traces> {
+        self.traces.as_ref()
     }
 
     /// The same with these tables of certificates and challenges, which others change.

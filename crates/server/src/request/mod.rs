@@ -21,6 +21,7 @@ mod response_edits;
 pub mod retained;
 pub mod route;
 pub mod timing;
+pub mod tracing;
 mod walk;
 
 use std::sync::Arc;
@@ -45,6 +46,7 @@ use handle::proxy::max_forwards;
 use handle::{Handled, app, file, redirect, respond};
 use route::{Backend, Site, Snapshot, Target};
 use timing::Timing;
+use tracing::Traced;
 use walk::{Step, Walk};
 
 /// What became of a request, for counters and logs.
@@ -67,6 +69,8 @@ pub struct Served {
     pub timing: Option<Box<Timing>>,
     /// What `{http.request.uuid}` was.
     pub uuid: Option<Box<str>>,
+    /// Its span in a trace, where a `tracing` directive applies.
+    pub traced: Option<Box<Traced>>,
     /// What routes say of its line in logs. In a box, since most of them say nothing.
     pub log: Option<Box<LogChoice>>,
 }
@@ -312,9 +316,10 @@ impl<'a> Routing<'a> {
         let (upstream, reason) = (context.upstream.take(), context.reason.take());
         let (site, handler) = (Some(self.number), context.handler);
         let delivery = if context.is_cold.get() { Delivery::Cold } else { Delivery::Whole };
-        let (timing, uuid) = (context.timing.take(), context.uuid.take());
+        let (timing, uuid, traced) = (context.timing.take(), context.uuid.take(), context.traced.take());
         let (error, error_id) = (None, None);
-        let served = Served { site, handler, upstream, reason, error, error_id, delivery, timing, uuid, log };
+        let served =
+            Served { site, handler, upstream, reason, error, error_id, delivery, timing, uuid, traced, log };
         let Some(failure) = context.failure.take() else { return served };
         let (upstream, reason) = match failure.upstream {
             Some(first) => (Some(first), failure.reason),
@@ -358,14 +363,20 @@ impl<'a> Routing<'a> {
 /// What routes have said of the request's line in logs; fields have the values of now.
 fn log_choice(context: &mut RequestContext<'_>) -> Option<Box<LogChoice>> {
     let (logs, appended) = (context.logs, context.appended.take());
-    if logs == Logs::USUAL && appended.is_none() {
+    let span = context.request.span.as_deref();
+    if logs == Logs::USUAL && appended.is_none() && span.is_none() {
         return None;
     }
+    // The names that Caddy gives them.
+    let ids = span.into_iter().flat_map(|span| {
+        let (trace, own) = (format!("{:032x}", span.trace_id), format!("{:016x}", span.span_id));
+        [("traceID".to_owned(), trace.into_bytes()), ("spanID".to_owned(), own.into_bytes())]
+    });
     let fields = appended.into_iter().flat_map(|fields| *fields).map(|(append, early)| {
         let value = early.unwrap_or_else(|| route::expand(&append.value, context, route::Into::Text));
         (append.key.clone(), value)
     });
-    Some(Box::new(LogChoice { logs, appended: fields.collect() }))
+    Some(Box::new(LogChoice { logs, appended: ids.chain(fields).collect() }))
 }
 
 /// Calls the handler of a target.
@@ -415,6 +426,7 @@ impl Served {
             delivery: Delivery::Whole,
             timing: None,
             uuid: None,
+            traced: None,
             log: None,
         }
     }

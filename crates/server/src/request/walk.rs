@@ -18,6 +18,7 @@ use super::early_hints;
 use super::handle::header;
 use super::handle::try_files::{Lookups, Undecided};
 use super::route::{self, Action, Root, Route, Site, Target};
+use super::tracing;
 
 /// Nested lists of routes that cost no allocation.
 const LEVELS_INLINE: usize = 4;
@@ -132,6 +133,7 @@ fn take<'a>(action: &'a Action, context: &mut RequestContext<'a>) -> Result<(), 
         // What is skipped stays so.
         Action::LogName(logs) if context.logs != Logs::NONE => context.logs = *logs,
         Action::LogName(_) => {}
+        Action::Tracing(tracing) => tracing::begin(tracing, context),
         Action::LogAppend(append) => {
             let value = append.early.then(|| route::expand(&append.value, context, route::Into::Text));
             context.appended.get_or_insert_default().push((append, value));

@@ -10,6 +10,7 @@ use onehop_message::forwarded::{
 };
 use onehop_message::forwarding::{accepts_trailers, asks_for_upgrade, passed_on};
 use onehop_message::request::Request;
+use onehop_message::trace_context::TRACEPARENT;
 use onehop_message::trusted_proxies::Trust;
 
 use onehop_connection::RequestBody;
@@ -51,12 +52,15 @@ fn write_fields(request: &Request<'_>, trust: Trust<'_>, upgrade: bool, out: &mu
     for (name, value) in passed_on(request.head, &request.origin, upgrade, trust.keeps_fields()) {
         let is = |own: &[u8]| name.eq_ignore_ascii_case(own);
         // The codec writes the length.
-        if is(b"host") || is(b"content-length") || is(FORWARDED_FOR) {
+        if is(b"host") || is(b"content-length") || is(FORWARDED_FOR) || request.replaces(name) {
             continue;
         }
         has_scheme |= is(b"x-forwarded-proto");
         has_host |= is(b"x-forwarded-host");
         write_line(out, name, value);
+    }
+    if let Some(traceparent) = request.traceparent() {
+        write_line(out, TRACEPARENT.as_bytes(), traceparent.as_bytes());
     }
     write_forwarded_for(request.head, &request.origin, trust, out);
     write_client_certificate(&request.origin, out);

@@ -140,6 +140,7 @@ fn action(step: &Step, known: Known<'_>) -> Action {
         Step::Priority(priority) => Action::Priority(*priority),
         Step::LogSkip => Action::LogSkip,
         Step::LogAppend(append) => Action::LogAppend(append.clone()),
+        Step::Tracing(tracing) => Action::Tracing(tracing.clone()),
         Step::LogName(names) => {
             let is_named = |log: &&AccessLog| log.name.as_ref().is_some_and(|name| names.contains(name));
             let logs = known.logs.iter().enumerate().filter(|(_, log)| is_named(log));

@@ -15,7 +15,7 @@ use onehop_certificates::keeper::OnDemand;
 use onehop_certificates::loaded::Loaded;
 use onehop_config::checked::limit::Priority;
 use onehop_config::checked::{
-    self, Encode, FileServer, HeaderStep, LogAppend, ProxyProtocol, RedirectKind, Spa, Template,
+    self, Encode, FileServer, HeaderStep, LogAppend, ProxyProtocol, RedirectKind, Spa, Template, Tracing,
 };
 use onehop_message::methods::Methods;
 use onehop_metrics::access_log::{LogTarget, Logs};
@@ -145,6 +145,7 @@ pub enum Action {
     RateLimit(Arc<ClientRateLimiter>),
     LogSkip,
     LogAppend(LogAppend),
+    Tracing(Tracing),
     /// The logs of the site that have the request.
     LogName(Logs),
     Handle(Vec<Route>),

@@ -180,6 +180,12 @@ fn value(placeholder: &Placeholder, context: &RequestContext<'_>, into: Into, ou
             let uuid = context.uuid.get_or_init(|| random_id().into_boxed_str());
             out.extend_from_slice(uuid.as_bytes());
         }
+        P::TraceId => {
+            push_text(context.request.span.as_ref().map(|span| format!("{:032x}", span.trace_id)), out)
+        }
+        P::SpanId => {
+            push_text(context.request.span.as_ref().map(|span| format!("{:016x}", span.span_id)), out)
+        }
         P::UpstreamHostPort => push_upstream(context, Member::host_port, out),
         P::UpstreamHost => push_upstream(context, Member::host, out),
         P::UpstreamPort => push_upstream(context, Member::port, out),

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use onehop_http1::RequestHead;
 use onehop_message::error::{ErrorSource, HttpError};
 use onehop_message::response::Response;
-use onehop_message::trace_context::trace_id;
+use onehop_message::trace_context::{TRACEPARENT, trace_id};
 use onehop_metrics::site::Delivery;
 use onehop_workers::Worker;
 
@@ -87,7 +87,7 @@ impl Exchange {
             upstream: served.upstream.as_ref().map(|member| member.name.to_string()),
             retries: timing.map_or(0, |timing| timing.retries.get()),
             limit: timing.and_then(|timing| limit_met(timing, served.error)),
-            trace_id: head.find("traceparent").and_then(trace_id).map(str::to_owned),
+            trace_id: trace_of(served, head),
             error_id: served.error_id.map(|id| id.letters().map(char::from).iter().collect()),
             uuid: served.uuid.as_deref().map(str::to_owned),
             client_request_id: head.find("x-request-id").map(text),
@@ -95,6 +95,12 @@ impl Exchange {
             ..RetainedRequest::default()
         }
     }
+}
+
+/// The trace of its own span, else that of its caller.
+fn trace_of(served: &Served, head: &RequestHead) -> Option<String> {
+    let own = served.traced.as_ref().map(|traced| traced.trace_id());
+    own.or_else(|| head.find(TRACEPARENT).and_then(trace_id).map(str::to_owned))
 }
 
 /// What a client does wrong, or too often, is no failure. A request that was not let in is.

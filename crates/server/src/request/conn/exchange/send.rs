@@ -20,6 +20,7 @@ use super::{After, Exchange};
 use crate::request::Served;
 use crate::request::core::View;
 use crate::request::route::Snapshot;
+use crate::request::tracing;
 use onehop_connection::buffers::{ConnectionBuffers, Input};
 use onehop_connection::limits::COPIED_BODY_BYTES_MAX;
 use onehop_connection::write::{write_both, write_disk, write_shared};
@@ -79,6 +80,15 @@ impl Exchange {
         }
         if self.is_retained(response.status, &served, took) {
             self.retain(&Outcome { head, response, view, served: &served, sent, took, aborted });
+        }
+        if served.traced.is_some()
+            && let Some(traces) = self.core.shared.traces()
+        {
+            let site = site.map_or(onehop_metrics::counters::OTHER, |site| &*site.label);
+            let outcome = tracing::Outcome { head, origin: &self.origin, response, site, sent, took };
+            if let Some((span, export)) = served.span(&outcome) {
+                traces.add(span, export);
+            }
         }
         let logs = site.map_or_else(|| view.snapshot.logs_at(self.origin.listener), |site| &*site.logs);
         let choice = served.log.as_deref();

@@ -10,6 +10,7 @@ use onehop_http1::{AskHead, BodyLength, Field, Known, Refusal};
 use onehop_message::forwarded::{write_client_certificate, write_forwarded_for, write_line, write_target};
 use onehop_message::forwarding::{self, Rule, Spellings, accepts_trailers, asks_for_upgrade, copy_lines};
 use onehop_message::response::Fields;
+use onehop_message::trace_context::TRACEPARENT;
 
 use super::{Call, max_forwards};
 use crate::request::context::RequestContext;
@@ -78,12 +79,16 @@ fn write_fields(call: &Call<'_>, context: &RequestContext<'_>, upgrade: bool, ou
     let is_counted = |field: &Field| {
         hops.is_some() && head.slice(field.name).eq_ignore_ascii_case(max_forwards::NAME.as_bytes())
     };
-    let keep = |field: &Field| {
-        is_announcement(field) || (!is_ours(field) && !is_counted(field) && rule.passes(field))
-    };
+    let is_replaced =
+        |field: &Field| field.known.is_none() && context.request.replaces(head.slice(field.name));
+    let is_withheld = |field: &Field| is_ours(field) || is_counted(field) || is_replaced(field);
+    let keep = |field: &Field| is_announcement(field) || (!is_withheld(field) && rule.passes(field));
     copy_lines(head.field_list(), |span| head.slice(span), keep, |piece| out.extend_from_slice(piece));
     if let Some(hops) = hops {
         write_line(out, b"Max-Forwards", hops.to_string().as_bytes());
+    }
+    if let Some(traceparent) = context.request.traceparent() {
+        write_line(out, TRACEPARENT.as_bytes(), traceparent.as_bytes());
     }
     write_client_certificate(&context.request.origin, out);
     // Of whoever comes through a Unix socket and is not trusted nothing is known.

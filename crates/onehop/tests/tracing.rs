@@ -1,0 +1,172 @@
+//! `tracing`: the field that goes to applications and upstreams, the ids in logs, and the spans that are exported.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
+use std::sync::mpsc::{Receiver, channel};
+
+use onehop_testkit::upstream::Upstream;
+use onehop_testkit::{Client, Folder, Onehop, Program, TIMEOUT, wait_for};
+use serde_json::Value;
+
+const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
+const CALLER: &str = "b7ad6b7169203331";
+
+/// Takes exports, on one connection, and hands their spans on.
+fn receiver() -> (String, Receiver<Value>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("bound");
+    let address = listener.local_addr().expect("an address").to_string();
+    let (sender, spans) = channel();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let mut reader = BufReader::new(stream);
+            loop {
+                let (mut line, mut length) = (String::new(), 0);
+                while reader.read_line(&mut line).is_ok_and(|read| read > 2) {
+                    if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
+                        length = value.trim().parse().expect("a length");
+                    }
+                    line.clear();
+                }
+                let mut body = vec![0; length];
+                if length == 0 || reader.read_exact(&mut body).is_err() {
+                    break;
+                }
+                let body: Value = serde_json::from_slice(&body).expect("JSON");
+                let all =
+                    body["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().expect("spans").clone();
+                all.into_iter().for_each(|span| drop(sender.send(span)));
+                reader.get_mut().write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}").expect("sent");
+            }
+        }
+    });
+    (address, spans)
+}
+
+struct Bench {
+    folder: Folder,
+    onehop: Onehop,
+    upstream: Upstream,
+    spans: Receiver<Value>,
+}
+
+/// A handler, an upstream and a page behind `tracing`.
+fn bench(options: &str, variables: &[(&str, &str)]) -> Bench {
+    let upstream = Upstream::start(|connection| {
+        while let Some(request) = connection.request() {
+            let seen = |name| request.field(name).unwrap_or("none").to_owned();
+            let body = format!("{} {}", seen("traceparent"), seen("tracestate"));
+            connection.answer("200 OK", "", &body);
+        }
+    });
+    let text = format!(
+        "{{\n\tadmin off\n}}\nhttp://127.0.0.1:0 {{\n\tlog {{\n\t\toutput file access.log\n\t}}\n\ttracing{options}\n\
+         \thandle /api/* {{\n\t\tapp ./handler.mjs\n\t}}\n\thandle /upstream {{\n\t\treverse_proxy {}\n\t}}\n\
+         \theader X-Trace {{http.vars.trace_id}}/{{http.vars.span_id}}\n\trespond /broken 500\n\trespond page\n}}\n",
+        upstream.address()
+    );
+    let folder = Folder::new();
+    folder.write("Onehopfile", text);
+    folder.write(
+        "handler.mjs",
+        "export default { fetch: (request) => new Response(`${request.headers.get('traceparent')} ${request.headers.get('tracestate')}`) };\n",
+    );
+    let (receiver, spans) = receiver();
+    let mut program = Program::new(["run", "--log", "json"])
+        .inside(folder.path())
+        .control_in(folder.path())
+        .with_env("OTEL_EXPORTER_OTLP_ENDPOINT", format!("http://{receiver}"))
+        .with_env("OTEL_BSP_SCHEDULE_DELAY", "20");
+    for (name, value) in variables {
+        program = program.with_env(name, value);
+    }
+    let onehop = program.serve();
+    onehop.process.wait_for_event("app_ready");
+    Bench { folder, onehop, upstream, spans }
+}
+
+fn ask(client: &mut Client, path: &str, fields: &str) -> (String, String) {
+    let response = client.ask("GET", path, fields);
+    let ids = response.field("X-Trace").unwrap_or_default().to_owned();
+    (response.text().to_owned(), ids)
+}
+
+fn attribute<'s>(span: &'s Value, name: &str) -> &'s Value {
+    let all = span["attributes"].as_array().expect("attributes");
+    all.iter()
+        .find(|attribute| attribute["key"] == name)
+        .map_or(&Value::Null, |attribute| &attribute["value"])
+}
+
+#[test]
+fn the_trace_of_a_caller_goes_on_to_applications_and_upstreams_below_a_span_that_is_exported() {
+    let bench = bench(" {\n\t\tspan \"{http.request.method} {http.request.uri.path}\"\n\t}", &[]);
+    let mut client = bench.onehop.connect();
+    let fields = format!("traceparent: 00-{TRACE}-{CALLER}-01\r\ntracestate: vendor=1\r\n");
+    for (path, handler) in [("/upstream", "reverse_proxy"), ("/api/x", "app")] {
+        let (body, _) = ask(&mut client, &format!("{path}?token=secret"), &fields);
+        let (parent, state) = body.split_once(' ').expect("two fields");
+        assert_eq!(state, "vendor=1", "{path}");
+        let span = bench.spans.recv_timeout(TIMEOUT).expect("a span");
+        let own = span["spanId"].as_str().expect("an id");
+        assert_eq!(parent, format!("00-{TRACE}-{own}-01"), "{path}");
+        assert_ne!(own, CALLER);
+        assert_eq!((&span["traceId"], &span["parentSpanId"]), (&TRACE.into(), &CALLER.into()));
+        assert_eq!(span["name"], format!("GET {path}"));
+        assert_eq!(attribute(&span, "url.path")["stringValue"], path);
+        assert_eq!(attribute(&span, "onehop.handler")["stringValue"], handler);
+        assert_eq!(attribute(&span, "http.response.status_code")["intValue"], "200");
+        assert!(
+            attribute(&span, "onehop.first_byte_ms")["doubleValue"].as_f64().is_some_and(|time| time > 0.0)
+        );
+        assert!(!span.to_string().contains("secret"), "{span}");
+    }
+    assert_eq!(bench.upstream.requests(), 1);
+}
+
+#[test]
+fn a_request_without_a_trace_or_with_a_malformed_one_begins_its_own() {
+    let bench = bench("", &[]);
+    let mut client = bench.onehop.connect();
+    let twice = format!(
+        "traceparent: 00-{TRACE}-{CALLER}-01\r\ntraceparent: 00-{TRACE}-{CALLER}-01\r\ntracestate: a=1\r\n"
+    );
+    for fields in ["", "traceparent: 00-xyz\r\ntracestate: a=1\r\n", &twice] {
+        let (body, _) = ask(&mut client, "/upstream", fields);
+        let span = bench.spans.recv_timeout(TIMEOUT).expect("a span");
+        let ids = ["traceId", "spanId"].map(|name| span[name].as_str().expect("an id"));
+        assert_eq!(body, format!("00-{}-{}-03 none", ids[0], ids[1]), "{fields:?}");
+        assert!(span["parentSpanId"].is_null() && ids[0] != TRACE);
+        assert_eq!(span["name"], "GET");
+    }
+    // What the server itself answers has a span, too, and the ids are in its log as Caddy has them.
+    let (_, ids) = ask(&mut client, "/page", "");
+    let (trace, own) = ids.split_once('/').expect("two ids");
+    let line = wait_for("its line", || {
+        let text = std::fs::read_to_string(bench.folder.join("access.log")).ok()?;
+        text.lines().find(|line| line.contains("/page")).map(str::to_owned)
+    });
+    let line: Value = serde_json::from_str(&line).expect("JSON");
+    assert_eq!((&line["traceID"], &line["spanID"]), (&trace.into(), &own.into()));
+    let (_, _) = ask(&mut client, "/broken", "");
+    let [page, broken] = [(); 2].map(|()| bench.spans.recv_timeout(TIMEOUT).expect("a span"));
+    assert_eq!((&page["spanId"], &page["status"]), (&own.into(), &Value::Null));
+    assert_eq!(
+        (&broken["status"]["code"], &attribute(&broken, "error.type")["stringValue"]),
+        (&2.into(), &"500".into())
+    );
+}
+
+#[test]
+fn what_is_not_sampled_is_passed_on_as_such_and_not_exported() {
+    let bench = bench("", &[("OTEL_TRACES_SAMPLER", "parentbased_always_off")]);
+    let mut client = bench.onehop.connect();
+    let (body, _) = ask(&mut client, "/upstream", "");
+    assert!(body.ends_with("-02 none"), "{body}");
+    let unsampled = format!("traceparent: 00-{TRACE}-{CALLER}-00\r\n");
+    let (body, _) = ask(&mut client, "/upstream", &unsampled);
+    assert!(body.starts_with(&format!("00-{TRACE}-")) && body.ends_with("-00 none"), "{body}");
+    // The caller has decided otherwise.
+    let (_, _) = ask(&mut client, "/upstream", &format!("traceparent: 00-{TRACE}-{CALLER}-01\r\n"));
+    let span = bench.spans.recv_timeout(TIMEOUT).expect("a span");
+    assert_eq!((&span["traceId"], bench.spans.try_recv().is_err()), (&TRACE.into(), true));
+}

@@ -1,0 +1,241 @@
+//! The queue of spans, and the thread that exports them.
+//!
+//! The thread begins with the first span, so that a server without `tracing` has none. A receiver that is not there costs the spans
+//! of that time, which are counted, one report, and another one when it is back.
+
+use std::mem;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use http::{Request, StatusCode};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Bytes;
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use onehop_config::checked::TraceExport;
+use rustls::crypto::aws_lc_rs::default_provider;
+use rustls::{ClientConfig, RootCertStore};
+
+use crate::limits::{LAST_EXPORT_WITHIN, RESPONSE_BYTES_MAX, SPANS_OF_EXPORT_MAX, SPANS_WAITING_MAX};
+use crate::otlp;
+use crate::span::Span;
+
+/// Gives the roots that a receiver's certificate is verified with; the error is for a person.
+pub type Roots = fn() -> Result<Arc<RootCertStore>, String>;
+/// Takes a message for a person.
+pub type Report = Arc<dyn Fn(String) + Send + Sync>;
+
+/// Spans on their way out. Cores share one.
+#[derive(Clone)]
+pub struct Traces {
+    queue: Arc<Queue>,
+    roots: Roots,
+    report: Report,
+}
+
+struct Queue {
+    state: Mutex<State>,
+    /// Notified when an export is full, and when the server stops.
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    spans: Vec<Span>,
+    /// Spans that were dropped since the last report.
+    lost: u64,
+    is_stopping: bool,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Traces {
+    /// Exports nothing until the first span comes.
+    pub fn new(roots: Roots, report: Report) -> Self {
+        Self { queue: Arc::new(Queue { state: Mutex::default(), changed: Condvar::new() }), roots, report }
+    }
+
+    /// Takes a span, or counts it as lost where too many wait. The first one says where all of them go: the environment is the
+    /// same for the whole process.
+    pub fn add(&self, span: Span, export: &Arc<TraceExport>) {
+        let Some(url) = &export.url else { return };
+        let mut state = self.queue.lock();
+        if state.spans.len() >= SPANS_WAITING_MAX {
+            state.lost += 1;
+            return;
+        }
+        state.spans.push(span);
+        if state.thread.is_none() && !state.is_stopping {
+            let (export, url, traces) = (Arc::clone(export), url.clone(), self.clone());
+            let thread =
+                thread::Builder::new().name("traces".into()).spawn(move || traces.run(&export, &url));
+            match thread {
+                Ok(thread) => state.thread = Some(thread),
+                Err(error) => {
+                    state.lost += 1;
+                    state.spans.clear();
+                    (self.report)(format!("spans cannot be exported: no thread for them ({error})"));
+                }
+            }
+        } else if state.spans.len() == 1 || state.spans.len() == SPANS_OF_EXPORT_MAX {
+            self.queue.changed.notify_all();
+        }
+    }
+
+    /// Exports what waits, within a bounded time, and ends the thread.
+    pub fn stop(&self) {
+        let mut state = self.queue.lock();
+        state.is_stopping = true;
+        let thread = state.thread.take();
+        drop(state);
+        self.queue.changed.notify_all();
+        if let Some(thread) = thread {
+            let _ = thread.join();
+        }
+    }
+
+    fn run(&self, export: &TraceExport, url: &str) {
+        let receiver = Receiver::new(export, url, self.roots);
+        let receiver = match receiver {
+            Ok(receiver) => receiver,
+            Err(cause) => return (self.report)(format!("spans are not exported to {url}: {cause}")),
+        };
+        let mut has_failed = false;
+        loop {
+            let (spans, mut lost, is_stopping) = self.queue.wait(export.delay);
+            let within = if is_stopping { LAST_EXPORT_WITHIN.min(export.timeout) } else { export.timeout };
+            let end = Instant::now() + within;
+            for part in spans.chunks(SPANS_OF_EXPORT_MAX) {
+                match receiver.send(otlp::body(&export.resource, part), end) {
+                    Ok(()) if has_failed => {
+                        has_failed = false;
+                        (self.report)(format!("spans are exported to {url} again; {lost} were lost"));
+                        lost = 0;
+                    }
+                    Ok(()) => {}
+                    Err(Failure { cause, is_temporary }) => {
+                        let kept = if is_temporary && !is_stopping { self.queue.put_back(part) } else { 0 };
+                        lost += (part.len() - kept) as u64;
+                        if !mem::replace(&mut has_failed, true) {
+                            let next = "look at the receiver, or correct OTEL_EXPORTER_OTLP_ENDPOINT";
+                            (self.report)(format!("spans are not exported to {url}: {cause}; {next}"));
+                        }
+                    }
+                }
+            }
+            if is_stopping {
+                return;
+            }
+            self.queue.lock().lost += lost;
+        }
+    }
+}
+
+impl Queue {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for a first span, then for so long or for a full export; a stop ends both.
+    fn wait(&self, delay: Duration) -> (Vec<Span>, u64, bool) {
+        let is_empty = |state: &mut State| state.spans.is_empty() && !state.is_stopping;
+        let state = self.changed.wait_while(self.lock(), is_empty).unwrap_or_else(PoisonError::into_inner);
+        // What could not be exported waits for the whole time, however much it is.
+        let known = state.spans.len();
+        let is_waited_for = |state: &mut State| {
+            let is_full = state.spans.len() >= SPANS_OF_EXPORT_MAX && state.spans.len() > known;
+            !is_full && !state.is_stopping
+        };
+        let waited = self.changed.wait_timeout_while(state, delay, is_waited_for);
+        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        (mem::take(&mut state.spans), mem::take(&mut state.lost), state.is_stopping)
+    }
+
+    /// Puts spans back for the next export, as many as there is room for.
+    fn put_back(&self, spans: &[Span]) -> usize {
+        let mut state = self.lock();
+        let kept = spans.get(..SPANS_WAITING_MAX.saturating_sub(state.spans.len()).min(spans.len()));
+        state.spans.extend_from_slice(kept.unwrap_or_default());
+        kept.map_or(0, <[Span]>::len)
+    }
+}
+
+/// Why an export was not taken.
+struct Failure {
+    /// For a person.
+    cause: String,
+    /// It may be taken later.
+    is_temporary: bool,
+}
+
+/// The connection to the receiver.
+struct Receiver<'a> {
+    export: &'a TraceExport,
+    url: &'a str,
+    runtime: tokio::runtime::Runtime,
+    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+}
+
+impl<'a> Receiver<'a> {
+    fn new(export: &'a TraceExport, url: &'a str, roots: Roots) -> Result<Self, String> {
+        let roots = if url.starts_with("https:") { roots()? } else { Arc::new(RootCertStore::empty()) };
+        let tls = ClientConfig::builder_with_provider(Arc::new(default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(|error| error.to_string())?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let connector =
+            HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http1().build();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| error.to_string())?;
+        Ok(Self { export, url, runtime, client: Client::builder(TokioExecutor::new()).build(connector) })
+    }
+
+    /// Sends one export.
+    fn send(&self, body: Vec<u8>, end: Instant) -> Result<(), Failure> {
+        let mut request = Request::post(self.url)
+            .header("Content-Type", "application/json")
+            .header("User-Agent", concat!("onehop/", env!("CARGO_PKG_VERSION")));
+        for (name, value) in &self.export.headers {
+            request = request.header(name, otlp::decoded(value));
+        }
+        let request = request.body(Full::new(body.into()));
+        let request = request.map_err(|_| Failure {
+            cause: "OTEL_EXPORTER_OTLP_HEADERS has a field that cannot be sent".to_owned(),
+            is_temporary: false,
+        })?;
+        let exchange = async {
+            let response = self.client.request(request).await.map_err(|error| causes(&error))?;
+            let status = response.status();
+            // Read to its end, so that the connection is kept.
+            let body = Limited::new(response.into_body(), RESPONSE_BYTES_MAX).collect().await;
+            body.map_err(|error| causes(error.as_ref()))?;
+            Ok::<StatusCode, String>(status)
+        };
+        let within = end.saturating_duration_since(Instant::now());
+        let exchanged = self.runtime.block_on(async { tokio::time::timeout(within, exchange).await });
+        let (cause, is_temporary) = match exchanged {
+            Ok(Ok(status)) if status.is_success() => return Ok(()),
+            // https://opentelemetry.io/docs/specs/otlp/#retryable-response-codes
+            Ok(Ok(status)) => {
+                (format!("it responds {status}"), matches!(status.as_u16(), 429 | 502 | 503 | 504))
+            }
+            Ok(Err(cause)) => (cause, true),
+            Err(_) => (format!("no response within {} ms", within.as_millis()), true),
+        };
+        Err(Failure { cause, is_temporary })
+    }
+}
+
+/// An error with what led to it.
+fn causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}
