@@ -123,14 +123,14 @@ fn row(name: &str, counts: &[f64]) -> Value {
             let more = after / before - 1.0;
             let verdict = if more <= MORE_MAX { "met" } else { "MISSED" };
             println!(
-                "{name:<10} {before:>9.0} -> {after:>9.0} instructions, {:+.1} %  {verdict}",
+                "{name:<12} {before:>9.0} -> {after:>9.0} instructions, {:+.1} %  {verdict}",
                 more * 100.0
             );
             json!({ "before": before, "after": after, "more": more })
         }
         counts => {
             let each = counts.first().copied().unwrap_or_default();
-            println!("{name:<10} {each:>9.0} instructions");
+            println!("{name:<12} {each:>9.0} instructions");
             json!({ "after": each })
         }
     }
@@ -143,11 +143,18 @@ fn cases(work: &Path, smoke: bool) -> Outcome<Vec<Case>> {
     std::fs::write(root.join("app.js"), "let answer = 42;\n".repeat(ASSET_BYTES / 17))?;
     let files = format!("root {}\n\tfile_server", root.display());
     let case = |name, site: &str, path| Case { name, site: site.to_owned(), path, is_revalidation: false };
+    let log = work.join("access.log");
     let upstream = upstream()?;
     let mut cases = vec![
         case("page", &files, "/"),
         Case { is_revalidation: true, ..case("304", &files, "/") },
         case("asset", &files, "/app.js"),
+        case("log-json", &format!("{files}\n\tlog {{\n\t\toutput file {}\n\t}}", log.display()), "/"),
+        case(
+            "log-combined",
+            &format!("{files}\n\tlog {{\n\t\toutput file {}\n\t\tformat combined\n\t}}", log.display()),
+            "/",
+        ),
         case("proxy", &format!("reverse_proxy {upstream}"), "/"),
     ];
     // The build of a smoke run is static, and no library is put in front of one.

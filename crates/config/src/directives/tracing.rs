@@ -87,8 +87,9 @@ fn export(reading: Reading<'_>) -> Result<TraceExport, Wrong> {
     });
     let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
     if !rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/') && !rest.contains([' ', '@'])) {
+        // It may have a password in it.
         let message =
-            format!("`{url}` is no URL; it begins with http:// or https://, and has no password in it");
+            "it is no URL; it begins with http:// or https://, and has no password in it".to_owned();
         return Err(("OTEL_EXPORTER_OTLP_ENDPOINT", message));
     }
     let headers = of_traces(reading, "HEADERS").unwrap_or_default();

@@ -80,6 +80,7 @@ fn every_directive_has_its_chapter() {
         "root",
         "route",
         "spa",
+        "tracing",
         "try_files",
     ];
     let chapters: Vec<&str> =

@@ -18,3 +18,4 @@ mod robust;
 mod route_order;
 mod settings;
 mod tls;
+mod tracing;

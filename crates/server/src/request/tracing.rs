@@ -12,8 +12,6 @@ use onehop_traces::Span;
 use onehop_traces::span::Value;
 
 use super::Served;
-use super::context::RequestContext;
-use super::route;
 
 /// A request that is a span.
 #[derive(Debug)]
@@ -25,31 +23,29 @@ pub struct Traced {
 }
 
 impl Traced {
+    /// Begins a span with this name, else the method's. A `traceparent` that came twice names two callers, and is malformed.
+    pub(crate) fn begin(tracing: &Tracing, head: &RequestHead, name: Option<Vec<u8>>) -> Self {
+        let mut fields = head.find_all(TRACEPARENT);
+        let parent = fields.next().filter(|_| fields.next().is_none()).and_then(trace_context::read);
+        let sampler = tracing.sampler;
+        let is_sampled = |of_caller: Option<bool>, part: u64| match of_caller {
+            Some(decided) if sampler.follows_parent => decided,
+            _ => part < sampler.of_2_to_56,
+        };
+        let context = SpanContext::begin(parent, (fastrand::u128(..), fastrand::u64(..)), is_sampled);
+        let name = name.unwrap_or_else(|| head.method_bytes().to_vec());
+        Self { context, name, export: Arc::clone(&tracing.export) }
+    }
+
+    /// Its place in the trace.
+    pub(crate) fn context(&self) -> &SpanContext {
+        &self.context
+    }
+
     /// The trace, as 32 hexadecimal digits.
     pub(crate) fn trace_id(&self) -> String {
         format!("{:032x}", self.context.trace_id)
     }
-}
-
-/// Begins the span; the first directive of a request counts. A `traceparent` that came twice names two callers, and is malformed.
-pub(super) fn begin(tracing: &Tracing, context: &mut RequestContext<'_>) {
-    if context.traced.is_some() {
-        return;
-    }
-    let mut fields = context.request.head.find_all(TRACEPARENT);
-    let parent = fields.next().filter(|_| fields.next().is_none()).and_then(trace_context::read);
-    let sampler = tracing.sampler;
-    let is_sampled = |of_caller: Option<bool>, part: u64| match of_caller {
-        Some(decided) if sampler.follows_parent => decided,
-        _ => part < sampler.of_2_to_56,
-    };
-    let span = SpanContext::begin(parent, (fastrand::u128(..), fastrand::u64(..)), is_sampled);
-    context.request.span = Some(Box::new(span.clone()));
-    let name = match &tracing.span {
-        Some(name) => route::expand(name, context, route::Into::Text),
-        None => context.request.head.method_bytes().to_vec(),
-    };
-    context.traced = Some(Box::new(Traced { context: span, name, export: Arc::clone(&tracing.export) }));
 }
 
 /// What is known of a request when it is over.

@@ -18,7 +18,7 @@ use super::early_hints;
 use super::handle::header;
 use super::handle::try_files::{Lookups, Undecided};
 use super::route::{self, Action, Root, Route, Site, Target};
-use super::tracing;
+use super::tracing::Traced;
 
 /// Nested lists of routes that cost no allocation.
 const LEVELS_INLINE: usize = 4;
@@ -133,7 +133,14 @@ fn take<'a>(action: &'a Action, context: &mut RequestContext<'a>) -> Result<(), 
         // What is skipped stays so.
         Action::LogName(logs) if context.logs != Logs::NONE => context.logs = *logs,
         Action::LogName(_) => {}
-        Action::Tracing(tracing) => tracing::begin(tracing, context),
+        // Of several, the first one counts.
+        Action::Tracing(tracing) if context.traced.is_none() => {
+            let name = tracing.span.as_ref().map(|name| route::expand(name, context, route::Into::Text));
+            let traced = Traced::begin(tracing, context.request.head, name);
+            context.request.span = Some(Box::new(traced.context().clone()));
+            context.traced = Some(Box::new(traced));
+        }
+        Action::Tracing(_) => {}
         Action::LogAppend(append) => {
             let value = append.early.then(|| route::expand(&append.value, context, route::Into::Text));
             context.appended.get_or_insert_default().push((append, value));
