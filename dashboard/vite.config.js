@@ -2,7 +2,7 @@ import { defineConfig } from "vite";
 
 // Where the API is while one develops: the mock server, or a real onehop's dashboard address.
 const api = process.env.ONEHOP ?? "http://127.0.0.1:5199";
-const paths = ["/status", "/certificates", "/history", "/events", "/slow", "/live", "/restart", "/workers", "/reload"];
+const paths = ["/status", "/certificates", "/history", "/events", "/slow", "/frequent", "/live", "/restart", "/workers", "/reload"];
 
 export default defineConfig({
   base: "./",

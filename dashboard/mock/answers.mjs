@@ -162,6 +162,20 @@ export function slow(world) {
   return { requests };
 }
 
+const AGENTS = [
+  "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/141.0.0.0 Safari/537.36",
+  "Mozilla/5.0 (iPhone; CPU iPhone OS 18_6 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.6 Mobile/15E148 Safari/604.1",
+  "Mozilla/5.0 (compatible; ExampleBot/2.1; +https://bot.example/)", "curl/8.14.1", "-",
+];
+
+export function frequent(site, { scenario }) {
+  const requests = scenario === "empty" ? 0 : 48_211;
+  const rows = (texts) => (requests > 0 ? texts.map((text, index) => ({ text, requests: Math.round(requests * 0.5 ** (index + 1)), excess: 0 })) : []);
+  const paths = ["/", "/cart", "/items/4711", "/assets/app-B3kq9zXw.js", "/checkout", "/search", "/favicon.ico"];
+  const addresses = ["203.0.113.7", "2001:db8:85a3:8d3:1319:8a2e:370:7348", "198.51.100.23", "192.0.2.44"];
+  return { site, seconds: requests > 0 ? 5_048 : 0, requests, paths: rows(paths), agents: rows(AGENTS), addresses: rows(addresses) };
+}
+
 export function handlers(site, world) {
   if (world.scenario === "empty") return { handlers: [] };
   const { p50_ms, p99_ms, requests, errors } = totalOf([site], world.now - 3600, world.now, world);

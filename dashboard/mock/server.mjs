@@ -62,6 +62,7 @@ function read(path, query, world) {
     case "/history/handlers": return answers.handlers(query.get("site"), world);
     case "/events": return answers.events(world, ...span);
     case "/slow": return answers.slow(world);
+    case "/frequent": return answers.frequent(query.get("site"), world);
     default: return null;
   }
 }

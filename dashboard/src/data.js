@@ -59,6 +59,8 @@ export function useAnswer(key, path, seconds, version = 0) {
   return { ...answer, isStale: answer.key !== key };
 }
 
+const FREQUENT_SECONDS = 15;
+
 const query = (window, others = {}) => new URLSearchParams({ ...window, ...others }).toString();
 
 export const useStatus = (version) => useAnswer("status", () => "/status", STATUS_SECONDS, version);
@@ -78,6 +80,7 @@ export function useRange(path, range) {
   return useAnswer(`${path} ${range.key}`, () => `${path}?${query(windowOf(range, now()))}`, refreshSeconds(range));
 }
 
+export const useFrequent = (site) => useAnswer(`frequent ${site}`, () => `/frequent?${query({}, { site })}`, FREQUENT_SECONDS);
 export const useHandlers = (site) => useAnswer(site, () => `/history/handlers?${query({}, { site })}`, 30);
 
 /** What the state is judged by, whatever range is shown: each site's last minutes, samples of hours ago, a day's events. */

@@ -62,6 +62,9 @@ test("the dashboard counts what was asked, opens every view and replaces workers
   const site = (await (await fetch(`${new URL(url).origin}/status`)).json()).sites[0].site;
   await page.goto(`${url.split("#")[0]}#/sites/${encodeURIComponent(site)}`);
   await waitFor(page, "the handlers of the site", async () => /file_server/.test(await page.locator("main").innerText()));
+  const top = (title) => page.getByRole("region", { name: title }).getByRole("row").nth(1).innerText();
+  await waitFor(page, "what is asked for most", async () => (await top("Top paths")).replace(/\s+/g, " ").startsWith(`/ ${PAGES} 60`));
+  assert.match(await top("Top addresses"), /^(127\.0\.0\.1|::1)\s+500\s+100/);
   await page.screenshot({ path: join(OUTPUT, "dashboard-site.png"), fullPage: true });
 
   const [before] = (await appStatus(server)).workers;

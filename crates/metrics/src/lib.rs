@@ -9,6 +9,7 @@
 //! | [`site`] | the counters and latency histograms of a site, by handler |
 //! | [`counters`] | the counters of cores, and the registry of them all |
 //! | [`histogram`] | durations in buckets, and what readers take of them |
+//! | [`frequent`] | the most frequent of many texts |
 //! | [`handler`] | the handlers as labels |
 //! | [`stats`] | what other crates count (workers, upstreams, limits), as plain data that the caller fills in |
 //! | [`prometheus`] | both as the text of `/metrics` |
@@ -23,6 +24,7 @@ pub mod access_log;
 mod counter;
 pub mod counters;
 mod exposition;
+pub mod frequent;
 pub mod handler;
 pub mod histogram;
 mod json_string;

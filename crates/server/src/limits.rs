@@ -290,3 +290,16 @@ pub const RETAINED_TEXT_BYTES_MAX: usize = 256;
 /// How long after a request the stalls of its worker are looked up: they come on another connection than the response, within
 /// milliseconds.
 pub const STALLS_ARRIVE_WITHIN: Duration = Duration::from_millis(200);
+
+/// Requests of a second that a core looks at for what is asked for most; with more, it looks at fewer of them. A look takes about a
+/// microsecond.
+pub const VISITS_PER_SECOND: u32 = 256;
+
+/// How long requests are counted before a new period begins; the one before is shown, too.
+pub const VISITS_PERIOD: Duration = Duration::from_secs(3_600);
+
+/// Sites of which a core counts what is asked for most: each may take some 80 KiB.
+pub const VISITS_SITES_MAX: usize = 100;
+
+/// Rows that are shown of each kind.
+pub const VISITS_SHOWN_MAX: usize = 20;

@@ -1,7 +1,7 @@
 // One site: its figures, curves, handlers, the workers behind it, its slow requests.
 
-import { useHandlers } from "../data.js";
-import { count, ms, perSecond, share, siteName } from "../format.js";
+import { useFrequent, useHandlers } from "../data.js";
+import { count, duration, ms, perSecond, share, siteName } from "../format.js";
 import { Failures, Latency, OfApps, Requests, Sent, useApps, useCurves } from "../panels.jsx";
 import { Card, Empty, Figure, figure, State, Table, text, Tile, Tiles, Waiting } from "../parts.jsx";
 import { siteState } from "../state.js";
@@ -16,6 +16,7 @@ export function Site({ site }) {
   const { status, slow, now, live, events, problems } = usePage();
   const curves = useCurves(site);
   const handlers = useHandlers(site);
+  const frequent = useFrequent(site);
   const history = useApps().data;
   const known = status?.sites.find((one) => one.site === site);
   if (status && !known) return <Card title={siteName(site)} isWide><Empty>No site has this address. Press / to search the others.</Empty></Card>;
@@ -58,6 +59,7 @@ export function Site({ site }) {
         </Card>
       </div>
       <div class="grid two">{apps.map((app) => <Workers key={app.app} app={app} />)}</div>
+      {frequent.data && <Frequent frequent={frequent.data} />}
       {!slow.isMissing && slow.data && (
         <Card title="Slowest requests" isWide><SlowTable requests={own.slice(0, 10)} isOfSite /></Card>
       )}
@@ -77,5 +79,25 @@ function Handlers({ handlers }) {
   return (
     <Table label="Handlers" columns={columns} rows={handlers} keyOf={({ handler }) => handler} initial="requests"
       empty="No request has come yet." />
+  );
+}
+
+/** What is asked for most, by whom. What is counted of a busy site is a sample: its figures are near the truth, not exact. */
+function Frequent({ frequent: { seconds, requests, paths, agents, addresses } }) {
+  const kinds = [["Top paths", "Path", paths], ["Top user agents", "User-Agent", agents], ["Top addresses", "Address", addresses]];
+  const columns = (label) => [
+    text("text", label, ({ text: name }) => <code class="name" title={name}>{name}</code>),
+    figure("requests", "Requests", (one) => one.requests, count),
+    figure("share", "Share", (one) => one.requests, (value) => share(value, requests)),
+  ];
+  return (
+    <div class="grid three">
+      {kinds.map(([title, label, rows]) => (
+        <Card key={title} title={title} actions={<small class="faint">last {duration(seconds)}</small>}>
+          <Table label={title} columns={columns(label)} rows={rows} keyOf={({ text: name }) => name} initial="requests" most={8}
+            empty="No request has come in the last hour." />
+        </Card>
+      ))}
+    </div>
   );
 }

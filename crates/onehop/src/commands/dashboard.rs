@@ -36,8 +36,8 @@ const HEAD_BYTES_MAX: usize = 32 * 1024;
 
 /// What the page asks for: nothing that the admin endpoint does not show as well. Other users of this machine reach the port,
 /// and not the control socket.
-const SHOWN: [&[u8]; 7] =
-    [b"/dashboard", b"/status", b"/certificates", b"/history", b"/events", b"/live", b"/slow"];
+const SHOWN: [&[u8]; 8] =
+    [b"/dashboard", b"/status", b"/certificates", b"/history", b"/events", b"/live", b"/slow", b"/frequent"];
 
 /// What the page may change.
 const CHANGES: [&[u8]; 3] = [b"/reload", b"/restart/", b"/workers/"];

@@ -40,7 +40,8 @@ use super::upstreams::Upstreams;
 use crate::limits::{ADMIN_PORTS_TRIED_MAX, GRACE_PERIOD_MAX, TUNNEL_GRACE_MARGIN, TUNNEL_GRACE_MAX};
 use crate::request::core::Shared;
 use crate::request::retained::RetainedRequest;
-use crate::request::route::{configured_apps, store_specs};
+use crate::request::route::{apps_of_site, configured_apps, store_specs};
+use crate::request::visits::FrequentOfSite;
 use onehop_connection::limits::Timeouts;
 
 /// Reads the configuration anew; the error is for a person.
@@ -451,9 +452,11 @@ impl Api for Inner {
                 (label, status)
             })
             .collect();
-        let status_of = |label: &str| {
-            let status = counted.get(label).cloned();
-            status.unwrap_or_else(|| SiteStatus { site: label.to_owned(), ..SiteStatus::default() })
+        let status_of = |site: &checked::Site| {
+            let status = counted.get(site.label.as_str()).cloned();
+            let status =
+                status.unwrap_or_else(|| SiteStatus { site: site.label.clone(), ..SiteStatus::default() });
+            SiteStatus { apps: apps_of_site(site).iter().map(|app| app.name.clone()).collect(), ..status }
         };
         let sites = current.checked.sites.iter();
         Status {
@@ -466,7 +469,7 @@ impl Api for Inner {
             reloads: self.reloads.load(Ordering::Relaxed),
             open_connections: self.shared.open_connections() as u64,
             requests: counted.values().map(|site| site.requests).sum(),
-            sites: sites.map(|site| status_of(&site.label)).collect(),
+            sites: sites.map(status_of).collect(),
             stores: current.stores.iter().map(|store| StoreStatus::of(store)).collect(),
             apps: self.supervisor.status(),
             proxies: self.upstreams.status(),
@@ -477,6 +480,10 @@ impl Api for Inner {
 
     fn slow(&self) -> Vec<RetainedRequest> {
         self.shared.retained()
+    }
+
+    fn frequent(&self, site: &str) -> FrequentOfSite {
+        self.shared.frequent(site)
     }
 
     fn certificates(&self) -> CertificatesStatus {

@@ -122,6 +122,8 @@ pub struct SiteStatus {
     pub streams: u64,
     /// Streams of events and tunnels that are open.
     pub streams_open: u64,
+    /// Its applications.
+    pub apps: Vec<String>,
 }
 
 impl SiteStatus {
@@ -144,6 +146,7 @@ impl SiteStatus {
             slowest_cold_start_ms: milliseconds(&totals.cold_starts, 1.0),
             streams: totals.streams(),
             streams_open: totals.streams_open,
+            apps: Vec::new(),
         }
     }
 }

@@ -25,6 +25,7 @@ use super::incidents::Incidents;
 use super::per_address::{Addresses, Counted, Verdict};
 use super::retained::{Retained, RetainedRequest};
 use super::route::Snapshot;
+use super::visits::{self, FrequentOfSite, Visits};
 
 /// What all cores of the process share. Written rarely, except for the one connection counter.
 pub struct Shared {
@@ -49,6 +50,8 @@ pub struct Shared {
     pub(crate) incidents: Incidents,
     /// Slow and failed requests of each core.
     retained: Box<[Retained]>,
+    /// What is asked for most, of each core.
+    visits: Box<[Visits]>,
     /// Certificates that are obtained and renewed: changes without a new snapshot.
     chains: Arc<ArcSwap<ChainTable>>,
     /// What issuers of certificates may ask for now.
@@ -77,6 +80,7 @@ impl Shared {
             addresses: Arc::default(),
             incidents: Incidents::default(),
             retained: (0..cores).map(|_| Retained::default()).collect(),
+            visits: (0..cores).map(|_| Visits::default()).collect(),
             chains: Arc::default(),
             challenges: Arc::default(),
             traces: None,
@@ -129,6 +133,11 @@ impl Shared {
         let mut all: Vec<_> = self.retained.iter().flat_map(Retained::all).collect();
         all.sort_by(|one, other| (other.at, &other.id).cmp(&(one.at, &one.id)));
         all
+    }
+
+    /// What is asked for most at a site.
+    pub(crate) fn frequent(&self, site: &str) -> FrequentOfSite {
+        visits::of_site(&self.visits, site)
     }
 
     /// Connections that are open now.
@@ -231,6 +240,11 @@ impl Core {
     /// Where this core keeps slow and failed requests.
     pub(crate) fn retained(&self) -> Option<&Retained> {
         self.shared.retained.get(self.number)
+    }
+
+    /// Where this core counts what is asked for most.
+    pub(crate) fn visits(&self) -> Option<&Visits> {
+        self.shared.visits.get(self.number)
     }
 
     /// This core's counters of a site; of requests that reached no site, where there is none.

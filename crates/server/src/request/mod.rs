@@ -22,6 +22,7 @@ pub mod retained;
 pub mod route;
 pub mod timing;
 pub mod tracing;
+pub mod visits;
 mod walk;
 
 use std::sync::Arc;

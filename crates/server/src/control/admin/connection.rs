@@ -333,6 +333,10 @@ async fn carry_out(asked: Operation, api: &Arc<dyn Api>, token: &str) -> Reply {
             Some(requests) => Reply::json(200, &json!({ "requests": requests })),
             None => Reply::lost(),
         },
+        Operation::Frequent { site } => match call(api, move |api| api.frequent(&site)).await {
+            Some(frequent) => Reply::json(200, &frequent),
+            None => Reply::lost(),
+        },
         Operation::Why { id } => match call(api, move |api| api.why(&id)).await {
             Some(Some(request)) => Reply::json(200, &request),
             Some(None) => Reply::error(404, NOT_RETAINED),

@@ -31,6 +31,7 @@ use crate::limits::{
     ADMIN_ACCEPT_PAUSE, ADMIN_CONNECTIONS_MAX, CONTROL_CONNECTIONS_MAX, CONTROL_TOKEN_BYTES,
 };
 use crate::request::retained::RetainedRequest;
+use crate::request::visits::FrequentOfSite;
 use operation::Endpoint;
 
 pub use socket::{bind_control_socket, remove_dead_control_sockets};
@@ -47,6 +48,9 @@ pub trait Api: Send + Sync {
     fn why(&self, id: &str) -> Option<RetainedRequest> {
         self.slow().into_iter().find(|request| request.is_named(id))
     }
+
+    /// What is asked for most at a site.
+    fn frequent(&self, site: &str) -> FrequentOfSite;
 
     /// Every certificate: its names, its end, when it is renewed, and what is wrong with it.
     fn certificates(&self) -> CertificatesStatus;

@@ -78,6 +78,11 @@ pub(super) enum Operation {
     },
     /// `GET /slow`: requests that were slow or failed
     Slow,
+    /// `GET /frequent?site=…`: what is asked for most at a site
+    Frequent {
+        /// Its label.
+        site: String,
+    },
     /// `GET /why/ID`: one of them
     Why {
         /// Its id, or another name of it.
@@ -166,6 +171,8 @@ fn shown(request: &Request<'_>) -> Option<(Operation, &'static str)> {
         b"/healthz" => Operation::Health,
         b"/live" => Operation::Live,
         b"/slow" => Operation::Slow,
+        b"/frequent" => parameter(request, "site")
+            .map_or(Operation::Refused(Refused::Query), |site| Operation::Frequent { site }),
         b"/history" => look(range().map(|range| View::Curves { site: parameter(request, "site"), range })),
         b"/history/sites" => look(range().map(View::Sites)),
         b"/history/apps" => look(range().map(View::Apps)),
@@ -382,6 +389,8 @@ mod tests {
             (Endpoint::Control, "GET", "/slow", Operation::Slow),
             (ADMIN, "GET", "/slow", Operation::Slow),
             (ADMIN, "POST", "/slow", Operation::Refused(Refused::Method("GET"))),
+            (ADMIN, "GET", "/frequent?site=a%2Fb", Operation::Frequent { site: "a/b".to_owned() }),
+            (ADMIN, "GET", "/frequent", Operation::Refused(Refused::Query)),
             (ADMIN, "GET", "/why/00ff", Operation::Why { id: "00ff".to_owned() }),
             (Endpoint::Control, "GET", "/why/", Operation::Refused(Refused::NotFound)),
             (Endpoint::Control, "GET", "/why/a/b", Operation::Refused(Refused::NotFound)),
@@ -427,9 +436,17 @@ mod tests {
     fn on_another_interface_than_loopback_there_are_metrics_and_health_only() {
         let here = |path| read(OUTSIDE, &request("GET", path), TOKEN);
         assert_eq!((here("/metrics"), here("/healthz")), (Operation::Metrics, Operation::Health));
-        for path in
-            ["/status", "/certificates", "/history", "/events", "/live", "/slow", "/why/00ff", "/dashboard/"]
-        {
+        for path in [
+            "/status",
+            "/certificates",
+            "/history",
+            "/events",
+            "/live",
+            "/slow",
+            "/frequent?site=a",
+            "/why/00ff",
+            "/dashboard/",
+        ] {
             assert_eq!(here(path), Operation::Refused(Refused::NotFound), "{path}");
             assert_ne!(
                 read(ADMIN, &request("GET", path), TOKEN),

@@ -59,6 +59,10 @@ impl Api for Remembering {
         vec![RetainedRequest { id: "00000000000000ff".into(), path: "/slow".into(), ..Default::default() }]
     }
 
+    fn frequent(&self, site: &str) -> FrequentOfSite {
+        FrequentOfSite { site: site.to_owned(), ..FrequentOfSite::default() }
+    }
+
     fn certificates(&self) -> CertificatesStatus {
         CertificatesStatus { total: 3, failing: 1, certificates: Vec::new() }
     }

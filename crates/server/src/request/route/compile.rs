@@ -43,13 +43,20 @@ pub fn store_specs(checked: &Checked) -> Vec<StoreSpec> {
 /// Every application that the settings name, each once; its number is its place.
 pub fn configured_apps(checked: &Checked) -> Vec<Arc<App>> {
     let mut apps = Vec::new();
-    for site in &checked.sites {
-        gather_apps(&site.routes, &mut apps);
-        for errors in &site.errors {
-            gather_apps(&errors.routes, &mut apps);
-        }
-    }
+    checked.sites.iter().for_each(|site| gather_apps_of(site, &mut apps));
     apps
+}
+
+/// The same of one site.
+pub fn apps_of_site(site: &checked::Site) -> Vec<Arc<App>> {
+    let mut apps = Vec::new();
+    gather_apps_of(site, &mut apps);
+    apps
+}
+
+fn gather_apps_of(site: &checked::Site, apps: &mut Vec<Arc<App>>) {
+    gather_apps(&site.routes, apps);
+    site.errors.iter().for_each(|errors| gather_apps(&errors.routes, apps));
 }
 
 fn gather_apps(routes: &[checked::Route], apps: &mut Vec<Arc<App>>) {

@@ -23,7 +23,9 @@ use onehop_metrics::site::SiteCounters;
 use onehop_tls::{Chain, Policy};
 use regex_lite::Regex;
 
-pub use compile::{Known, compile, compile_errors, configured_apps, configured_limits, store_specs};
+pub use compile::{
+    Known, apps_of_site, compile, compile_errors, configured_apps, configured_limits, store_specs,
+};
 pub use hosts::HostTable;
 pub(crate) use matcher::matches;
 pub use root::Root;

@@ -81,6 +81,12 @@ impl Exchange {
         if self.is_retained(response.status, &served, took) {
             self.retain(&Outcome { head, response, view, served: &served, sent, took, aborted });
         }
+        if let (Some(visits), Some(site)) = (self.core.visits(), site)
+            && visits.is_due()
+        {
+            let client = Trust::of(&view.snapshot.trusted_proxies, &self.origin).client(head, &self.origin);
+            visits.count(&site.label, head, client, response.status);
+        }
         if served.traced.is_some()
             && let Some(traces) = self.core.shared.traces()
         {

@@ -1,0 +1,262 @@
+//! What is asked for most at each site, by whom: paths, agents and addresses, of this hour and the one before.
+//!
+//! A core looks at all of its requests while they are few, and at one in so many by chance when they are many: what that costs is
+//! bounded. Prometheus does not see these texts. Neither queries nor other fields are kept: they may hold secrets.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use onehop_http1::RequestHead;
+use onehop_metrics::frequent::{Counted, Frequent};
+use serde::Serialize;
+
+use crate::limits::{VISITS_PER_SECOND, VISITS_PERIOD, VISITS_SHOWN_MAX, VISITS_SITES_MAX};
+
+/// The requests of one core that are looked at.
+pub struct Visits {
+    /// Requests until the next one that is.
+    left: AtomicU32,
+    state: Mutex<State>,
+}
+
+struct State {
+    /// One request in so many is looked at.
+    stride: u32,
+    /// A second, and how many were in it.
+    second: Instant,
+    looked_at: u32,
+    /// This period's beginning.
+    began: Instant,
+    sites: HashMap<Arc<str>, [Tables; 2]>,
+}
+
+/// One period of a site.
+#[derive(Debug, Default, Clone)]
+struct Tables {
+    paths: Frequent,
+    agents: Frequent,
+    addresses: Frequent,
+}
+
+/// What `GET /frequent` shows of a site; documented in docs/control-api.md.
+#[derive(Debug, Default, Serialize)]
+pub struct FrequentOfSite {
+    /// Its label.
+    pub site: String,
+    /// So many seconds ago the counting began.
+    pub seconds: u64,
+    /// Requests in that time.
+    pub requests: u64,
+    /// Paths without their query, of responses below 400.
+    pub paths: Vec<Row>,
+    /// `User-Agent`
+    pub agents: Vec<Row>,
+    /// Clients.
+    pub addresses: Vec<Row>,
+}
+
+/// One of the most frequent texts.
+#[derive(Debug, Serialize)]
+pub struct Row {
+    /// The text.
+    pub text: String,
+    /// How often it came.
+    pub requests: u64,
+    /// By how much `requests` may be too large.
+    pub excess: u64,
+}
+
+impl Default for Visits {
+    fn default() -> Self {
+        let now = Instant::now();
+        let state = State { stride: 1, second: now, looked_at: 0, began: now, sites: HashMap::new() };
+        Self { left: AtomicU32::new(0), state: Mutex::new(state) }
+    }
+}
+
+impl Visits {
+    /// Whether the next request is one that is looked at. All requests pay for this, and for nothing else here.
+    #[inline]
+    pub(crate) fn is_due(&self) -> bool {
+        // Only its core counts.
+        let left = self.left.load(Ordering::Relaxed);
+        self.left.store(left.wrapping_sub(1), Ordering::Relaxed);
+        left == 0
+    }
+
+    /// Counts a request of this site. The path of what was not found, or refused, is nobody's page.
+    #[cold]
+    pub(crate) fn count(&self, site: &Arc<str>, head: &RequestHead, client: Option<IpAddr>, status: u16) {
+        let now = Instant::now();
+        let mut state = self.lock();
+        let weight = u64::from(state.stride);
+        state.adapt(now);
+        state.turn(now);
+        self.left.store(fastrand::u32(0..2 * state.stride - 1), Ordering::Relaxed);
+        if state.sites.len() >= VISITS_SITES_MAX && !state.sites.contains_key(site) {
+            return;
+        }
+        let [tables, _] = state.sites.entry(Arc::clone(site)).or_default();
+        if status < 400 {
+            tables.paths.add(head.path(), weight);
+        }
+        tables.agents.add(head.find("user-agent").unwrap_or(b"-"), weight);
+        match client {
+            Some(client) => tables.addresses.add(client.to_string().as_bytes(), weight),
+            None => tables.addresses.add(b"-", weight),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Looks at fewer requests of a busy second, and at more after a quiet one.
+    fn adapt(&mut self, now: Instant) {
+        self.looked_at += 1;
+        if now.saturating_duration_since(self.second) >= Duration::from_secs(1) {
+            if self.looked_at < VISITS_PER_SECOND / 4 {
+                self.stride = (self.stride / 2).max(1);
+            }
+            (self.second, self.looked_at) = (now, 0);
+        } else if self.looked_at >= VISITS_PER_SECOND {
+            self.stride = self.stride.saturating_mul(2).min(1 << 20);
+            (self.second, self.looked_at) = (now, 0);
+        }
+    }
+
+    /// Begins the next period when this one is over.
+    fn turn(&mut self, now: Instant) {
+        let age = now.saturating_duration_since(self.began);
+        if age < VISITS_PERIOD {
+            return;
+        }
+        let is_older = age >= 2 * VISITS_PERIOD;
+        for [current, before] in self.sites.values_mut() {
+            *before = std::mem::take(current);
+            if is_older {
+                *before = Tables::default();
+            }
+        }
+        self.sites.retain(|_, [_, before]| before.agents.total() > 0);
+        self.began = now;
+    }
+}
+
+/// What all cores have counted of a site.
+pub(crate) fn of_site(cores: &[Visits], site: &str) -> FrequentOfSite {
+    let now = Instant::now();
+    let (mut all, mut began) = (Tables::default(), now);
+    for core in cores {
+        let mut state = core.lock();
+        state.turn(now);
+        let Some([current, before]) = state.sites.get(site) else { continue };
+        let start = Some(state.began).filter(|_| before.agents.total() == 0);
+        began = began.min(start.or_else(|| state.began.checked_sub(VISITS_PERIOD)).unwrap_or(now));
+        for tables in [current, before] {
+            all.paths.merge(&tables.paths);
+            all.agents.merge(&tables.agents);
+            all.addresses.merge(&tables.addresses);
+        }
+    }
+    FrequentOfSite {
+        site: site.to_owned(),
+        seconds: now.saturating_duration_since(began).as_secs(),
+        requests: all.agents.total(),
+        paths: rows(&all.paths),
+        agents: rows(&all.agents),
+        addresses: rows(&all.addresses),
+    }
+}
+
+fn rows(frequent: &Frequent) -> Vec<Row> {
+    let row = |Counted { text, count, excess }| Row {
+        text: String::from_utf8_lossy(&text).into_owned(),
+        requests: count,
+        excess,
+    };
+    frequent.top(VISITS_SHOWN_MAX).into_iter().map(row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use onehop_http1::{Limits, ServerCodec};
+
+    use super::*;
+
+    fn head(path: &str) -> RequestHead {
+        let mut head = RequestHead::new();
+        let text = format!("GET {path}?secret=1 HTTP/1.1\r\nHost: a\r\nUser-Agent: browser\r\n\r\n");
+        let read = ServerCodec::new(Limits::default()).read_head(text.as_bytes(), &mut head);
+        assert!(matches!(read, Ok(Some(_))));
+        head
+    }
+
+    fn ask(visits: &Visits, site: &Arc<str>, path: &str, status: u16, times: usize) {
+        let head = head(path);
+        for _ in 0..times {
+            if visits.is_due() {
+                visits.count(site, &head, Some([10, 0, 0, 1].into()), status);
+            }
+        }
+    }
+
+    #[test]
+    fn a_few_requests_are_counted_exactly_over_cores_and_without_queries() {
+        let cores = [Visits::default(), Visits::default()];
+        let site: Arc<str> = "a".into();
+        ask(&cores[0], &site, "/one", 200, 20);
+        ask(&cores[1], &site, "/one", 304, 5);
+        ask(&cores[1], &site, "/two", 200, 7);
+        ask(&cores[1], &site, "/wp-login.php", 404, 9);
+        let shown = serde_json::to_value(of_site(&cores, "a")).expect("JSON");
+        let row = |text: &str, requests: u64| serde_json::json!({ "text": text, "requests": requests, "excess": 0 });
+        assert_eq!(shown["paths"], serde_json::json!([row("/one", 25), row("/two", 7)]));
+        assert_eq!(shown["agents"], serde_json::json!([row("browser", 41)]));
+        assert_eq!(shown["addresses"], serde_json::json!([row("10.0.0.1", 41)]));
+        assert_eq!(shown["requests"], 41);
+        assert_eq!(of_site(&cores, "b").requests, 0);
+    }
+
+    #[test]
+    fn of_many_requests_a_few_are_looked_at_and_the_counts_stay_near_the_truth() {
+        let cores = [Visits::default()];
+        let site: Arc<str> = "a".into();
+        for _ in 0..200 {
+            ask(&cores[0], &site, "/often", 200, 3_000);
+            ask(&cores[0], &site, "/seldom", 200, 1_000);
+        }
+        let looked_at = cores[0].lock().stride;
+        assert!(looked_at > 64, "one in {looked_at}");
+        let shown = serde_json::to_value(of_site(&cores, "a")).expect("JSON");
+        let often = shown["paths"][0]["requests"].as_f64().expect("a number") / 600_000.0;
+        assert!((0.8..1.2).contains(&often) && shown["paths"][0]["text"] == "/often", "{shown}");
+    }
+
+    #[test]
+    fn the_hour_before_the_last_one_is_forgotten() {
+        let cores = [Visits::default()];
+        let site: Arc<str> = "a".into();
+        ask(&cores[0], &site, "/old", 200, 3);
+        let mut state = cores[0].lock();
+        let began = state.began;
+        state.turn(began + VISITS_PERIOD);
+        assert_eq!(state.sites["a"][1].paths.total(), 3);
+        state.turn(began + 2 * VISITS_PERIOD);
+        assert!(state.sites.is_empty());
+    }
+
+    #[test]
+    fn sites_beyond_the_bound_are_not_counted() {
+        let cores = [Visits::default()];
+        for number in 0..VISITS_SITES_MAX + 5 {
+            ask(&cores[0], &number.to_string().into(), "/", 200, 1);
+        }
+        assert_eq!(cores[0].lock().sites.len(), VISITS_SITES_MAX);
+    }
+}
