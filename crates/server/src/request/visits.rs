@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use onehop_http1::RequestHead;
 use onehop_metrics::frequent::{Counted, Frequent};
@@ -119,13 +119,13 @@ impl State {
     /// Looks at fewer requests of a busy second, and at more after a quiet one.
     fn adapt(&mut self, now: Instant) {
         self.looked_at += 1;
-        if now.saturating_duration_since(self.second) >= Duration::from_secs(1) {
+        if now.saturating_duration_since(self.second) >= VISITS_ADAPTED_AFTER {
             if self.looked_at < VISITS_PER_SECOND / 4 {
                 self.stride = (self.stride / 2).max(1);
             }
             (self.second, self.looked_at) = (now, 0);
         } else if self.looked_at >= VISITS_PER_SECOND {
-            self.stride = self.stride.saturating_mul(2).min(1 << 20);
+            self.stride = self.stride.saturating_mul(2).min(VISITS_STRIDE_MAX);
             (self.second, self.looked_at) = (now, 0);
         }
     }
