@@ -295,6 +295,12 @@ pub const STALLS_ARRIVE_WITHIN: Duration = Duration::from_millis(200);
 /// microsecond.
 pub const VISITS_PER_SECOND: u32 = 256;
 
+/// The time for which [`VISITS_PER_SECOND`] holds.
+pub const VISITS_ADAPTED_AFTER: Duration = Duration::from_secs(1);
+
+/// Requests of which one is looked at, at most: more than a core answers in a second.
+pub const VISITS_STRIDE_MAX: u32 = 1 << 20;
+
 /// How long requests are counted before a new period begins; the one before is shown, too.
 pub const VISITS_PERIOD: Duration = Duration::from_secs(3_600);
 

@@ -13,7 +13,10 @@ use onehop_http1::RequestHead;
 use onehop_metrics::frequent::{Counted, Frequent};
 use serde::Serialize;
 
-use crate::limits::{VISITS_PER_SECOND, VISITS_PERIOD, VISITS_SHOWN_MAX, VISITS_SITES_MAX};
+use crate::limits::{
+    VISITS_ADAPTED_AFTER, VISITS_PER_SECOND, VISITS_PERIOD, VISITS_SHOWN_MAX, VISITS_SITES_MAX,
+    VISITS_STRIDE_MAX,
+};
 
 /// The requests of one core that are looked at.
 pub struct Visits {

@@ -86,7 +86,7 @@ fn first_line(text: &str) -> &str {
 }
 
 fn seconds(time: Duration) -> String {
-    if time < Duration::from_millis(100) {
+    if time.as_millis() < 100 {
         return format!("{} ms", time.as_millis());
     }
     format!("{:.1} s", time.as_secs_f64())
