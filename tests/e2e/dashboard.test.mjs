@@ -89,7 +89,7 @@ test("a page of another origin and a name that leads here get nothing", async (c
   assert.equal(await asked("/token", {}, "GET"), 404);
 });
 
-test("one slow first request before a thousand fast ones is told apart by bench, status and dashboard", async (context) => {
+test("bench, status and dashboard show a slow first request apart from the thousand fast ones after it", async (context) => {
   const folder = workFolder(context);
   writeFileSync(join(folder, "handler.mjs"), SLOW_AT_FIRST);
   const text = "{\n\tadmin off\n}\nhttp://localhost:0 {\n\tapp ./handler.mjs {\n\t\tworkers 1\n\t}\n}\n";

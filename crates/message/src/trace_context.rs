@@ -81,12 +81,12 @@ impl SpanContext {
         Self { trace_id, span_id: random.1.max(1), parent: caller, flags: (flags & !SAMPLED) | sampled }
     }
 
-    /// Whether the span is exported, and whoever gets the request should export its own.
+    /// Whether this span is exported. Applications and upstreams see the same flag.
     pub fn is_sampled(&self) -> bool {
         self.flags & SAMPLED != 0
     }
 
-    /// The field for whoever gets the request, of version 00.
+    /// The value of the `traceparent` field that applications and upstreams get, of version 00.
     pub fn traceparent(&self) -> String {
         format!("00-{:032x}-{:016x}-{:02x}", self.trace_id, self.span_id, self.flags)
     }

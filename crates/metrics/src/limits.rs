@@ -10,10 +10,10 @@ pub const SITES_COUNTED_MAX: usize = 1_000;
 pub const UPSTREAMS_COUNTED_MAX: usize = 1_000;
 
 /// Texts of one kind that a core counts for a site in an hour: paths, agents, addresses. Twice as many as anybody reads.
-pub const FREQUENT_KEPT: usize = 64;
+pub const FREQUENT_KEPT: usize = 48;
 
 /// Bytes of such a text; the rest is cut off.
-pub const FREQUENT_TEXT_BYTES_MAX: usize = 160;
+pub const FREQUENT_TEXT_BYTES_MAX: usize = 128;
 
 /// Durations up to this one share the first bucket of a histogram: a response from memory takes microseconds.
 pub const HISTOGRAM_SHORTEST: Duration = Duration::from_nanos(100);

@@ -1,7 +1,5 @@
 //! `tracing`: the field that goes to applications and upstreams, the ids in logs, and the spans that are exported.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpListener;
 use std::sync::mpsc::{Receiver, channel};
 
 use onehop_testkit::upstream::Upstream;
@@ -11,41 +9,25 @@ use serde_json::Value;
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 const CALLER: &str = "b7ad6b7169203331";
 
-/// Takes exports, on one connection, and hands their spans on.
-fn receiver() -> (String, Receiver<Value>) {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("bound");
-    let address = listener.local_addr().expect("an address").to_string();
+/// Takes exports and hands their spans on.
+fn receiver() -> (Upstream, Receiver<Value>) {
     let (sender, spans) = channel();
-    std::thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            let mut reader = BufReader::new(stream);
-            loop {
-                let (mut line, mut length) = (String::new(), 0);
-                while reader.read_line(&mut line).is_ok_and(|read| read > 2) {
-                    if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
-                        length = value.trim().parse().expect("a length");
-                    }
-                    line.clear();
-                }
-                let mut body = vec![0; length];
-                if length == 0 || reader.read_exact(&mut body).is_err() {
-                    break;
-                }
-                let body: Value = serde_json::from_slice(&body).expect("JSON");
-                let all =
-                    body["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().expect("spans").clone();
-                all.into_iter().for_each(|span| drop(sender.send(span)));
-                reader.get_mut().write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}").expect("sent");
-            }
+    let receiver = Upstream::start(move |connection| {
+        while let Some(export) = connection.request() {
+            let export: Value = serde_json::from_slice(&export.body).expect("JSON");
+            let all = export["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().expect("spans");
+            all.iter().for_each(|span| drop(sender.send(span.clone())));
+            connection.answer("200 OK", "", "{}");
         }
     });
-    (address, spans)
+    (receiver, spans)
 }
 
 struct Bench {
     folder: Folder,
     onehop: Onehop,
     upstream: Upstream,
+    _receiver: Upstream,
     spans: Receiver<Value>,
 }
 
@@ -74,14 +56,14 @@ fn bench(options: &str, variables: &[(&str, &str)]) -> Bench {
     let mut program = Program::new(["run", "--log", "json"])
         .inside(folder.path())
         .control_in(folder.path())
-        .with_env("OTEL_EXPORTER_OTLP_ENDPOINT", format!("http://{receiver}"))
+        .with_env("OTEL_EXPORTER_OTLP_ENDPOINT", format!("http://{}", receiver.address()))
         .with_env("OTEL_BSP_SCHEDULE_DELAY", "20");
     for (name, value) in variables {
         program = program.with_env(name, value);
     }
     let onehop = program.serve();
     onehop.process.wait_for_event("app_ready");
-    Bench { folder, onehop, upstream, spans }
+    Bench { folder, onehop, upstream, _receiver: receiver, spans }
 }
 
 fn ask(client: &mut Client, path: &str, fields: &str) -> (String, String) {

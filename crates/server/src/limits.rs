@@ -304,8 +304,8 @@ pub const VISITS_STRIDE_MAX: u32 = 1 << 20;
 /// How long requests are counted before a new period begins; the one before is shown, too.
 pub const VISITS_PERIOD: Duration = Duration::from_secs(3_600);
 
-/// Sites of which a core counts what is asked for most: each may take some 80 KiB.
-pub const VISITS_SITES_MAX: usize = 100;
+/// Sites of which a core counts what is asked for most: each may take 50 KiB.
+pub const VISITS_SITES_MAX: usize = 50;
 
 /// Rows that are shown of each kind.
 pub const VISITS_SHOWN_MAX: usize = 20;

@@ -5,8 +5,8 @@
 
 use std::mem;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::thread;
+use std::time::Duration;
 
 use http::{Request, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
@@ -19,7 +19,7 @@ use onehop_config::checked::TraceExport;
 use rustls::crypto::aws_lc_rs::default_provider;
 use rustls::{ClientConfig, RootCertStore};
 
-use crate::limits::{LAST_EXPORT_WITHIN, RESPONSE_BYTES_MAX, SPANS_OF_EXPORT_MAX, SPANS_WAITING_MAX};
+use crate::limits::{RESPONSE_BYTES_MAX, SPANS_OF_EXPORT_MAX, SPANS_WAITING_MAX, STOP_WITHIN};
 use crate::otlp;
 use crate::span::Span;
 
@@ -38,17 +38,21 @@ pub struct Traces {
 
 struct Queue {
     state: Mutex<State>,
-    /// Notified when an export is full, and when the server stops.
+    /// Notified when a first span waits, an export is full, the server stops, or the thread ends.
     changed: Condvar,
 }
 
 #[derive(Default)]
 struct State {
     spans: Vec<Span>,
-    /// Spans that were dropped since the last report.
+    /// Spans that are being exported, and may come back.
+    exporting: usize,
+    /// Spans that were lost since exports went well last.
     lost: u64,
+    /// The server stops.
     is_stopping: bool,
-    thread: Option<JoinHandle<()>>,
+    /// The thread runs.
+    is_exporting: bool,
 }
 
 impl Traces {
@@ -62,73 +66,84 @@ impl Traces {
     pub fn add(&self, span: Span, export: &Arc<TraceExport>) {
         let Some(url) = &export.url else { return };
         let mut state = self.queue.lock();
-        if state.spans.len() >= SPANS_WAITING_MAX {
+        if state.spans.len() + state.exporting >= SPANS_WAITING_MAX {
             state.lost += 1;
             return;
         }
         state.spans.push(span);
-        if state.thread.is_none() && !state.is_stopping {
-            let (export, url, traces) = (Arc::clone(export), url.clone(), self.clone());
-            let thread =
-                thread::Builder::new().name("traces".into()).spawn(move || traces.run(&export, &url));
-            match thread {
-                Ok(thread) => state.thread = Some(thread),
-                Err(error) => {
-                    state.lost += 1;
-                    state.spans.clear();
-                    (self.report)(format!("spans cannot be exported: no thread for them ({error})"));
-                }
-            }
-        } else if state.spans.len() == 1 || state.spans.len() == SPANS_OF_EXPORT_MAX {
+        if state.spans.len() == 1 || state.spans.len() == SPANS_OF_EXPORT_MAX {
             self.queue.changed.notify_all();
         }
+        if state.is_exporting || state.is_stopping {
+            return;
+        }
+        let (export, url, traces) = (Arc::clone(export), url.clone(), self.clone());
+        let thread = thread::Builder::new().name("traces".into()).spawn(move || traces.run(&export, &url));
+        state.is_exporting = thread.is_ok();
     }
 
-    /// Exports what waits, within a bounded time, and ends the thread.
+    /// Exports what waits, within a bounded time: an export that takes longer ends with the process.
     pub fn stop(&self) {
         let mut state = self.queue.lock();
         state.is_stopping = true;
-        let thread = state.thread.take();
-        drop(state);
         self.queue.changed.notify_all();
-        if let Some(thread) = thread {
-            let _ = thread.join();
-        }
+        let is_exporting = |state: &mut State| state.is_exporting;
+        drop(self.queue.changed.wait_timeout_while(state, STOP_WITHIN, is_exporting));
     }
 
+    /// Exports until the server stops.
     fn run(&self, export: &TraceExport, url: &str) {
-        let receiver = Receiver::new(export, url, self.roots);
-        let receiver = match receiver {
-            Ok(receiver) => receiver,
-            Err(cause) => return (self.report)(format!("spans are not exported to {url}: {cause}")),
-        };
-        let mut has_failed = false;
+        match Receiver::new(export, url, self.roots) {
+            Ok(receiver) => self.export(&receiver),
+            Err(cause) => {
+                (self.report)(format!("spans are not exported to {url}: {cause}"));
+                // Those that come are dropped in the queue.
+                self.queue.wait_for_stop();
+            }
+        }
+        self.queue.lock().is_exporting = false;
+        self.queue.changed.notify_all();
+    }
+
+    fn export(&self, receiver: &Receiver<'_>) {
+        let url = receiver.url;
+        let (mut is_troubled, mut known_lost) = (false, 0);
         loop {
-            let (spans, mut lost, is_stopping) = self.queue.wait(export.delay);
-            let within = if is_stopping { LAST_EXPORT_WITHIN.min(export.timeout) } else { export.timeout };
-            let end = Instant::now() + within;
-            for part in spans.chunks(SPANS_OF_EXPORT_MAX) {
-                match receiver.send(otlp::body(&export.resource, part), end) {
-                    Ok(()) if has_failed => {
-                        has_failed = false;
-                        (self.report)(format!("spans are exported to {url} again; {lost} were lost"));
-                        lost = 0;
-                    }
-                    Ok(()) => {}
-                    Err(Failure { cause, is_temporary }) => {
-                        let kept = if is_temporary && !is_stopping { self.queue.put_back(part) } else { 0 };
-                        lost += (part.len() - kept) as u64;
-                        if !mem::replace(&mut has_failed, true) {
-                            let next = "look at the receiver, or correct OTEL_EXPORTER_OTLP_ENDPOINT";
-                            (self.report)(format!("spans are not exported to {url}: {cause}; {next}"));
-                        }
-                    }
+            let (spans, is_stopping) = self.queue.wait(receiver.export.delay);
+            if spans.is_empty() {
+                return;
+            }
+            let sent = receiver.send_all(&spans);
+            let (mut state, mut report) = (self.queue.lock(), None);
+            state.exporting = 0;
+            if let Err((left, Failure { cause, is_temporary })) = sent {
+                if is_temporary && !is_stopping {
+                    state.spans.extend_from_slice(left);
+                } else {
+                    state.lost += left.len() as u64;
                 }
+                let next = "look at the receiver, or correct OTEL_EXPORTER_OTLP_ENDPOINT";
+                report = (!is_troubled).then(|| format!("spans are not exported to {url}: {cause}; {next}"));
+                is_troubled = true;
+            } else if state.lost > known_lost {
+                let next = "export fewer with OTEL_TRACES_SAMPLER";
+                let message =
+                    || format!("spans are lost: more than {SPANS_WAITING_MAX} wait for {url}; {next}");
+                report = (!is_troubled).then(message);
+                is_troubled = true;
+            } else if is_troubled {
+                let lost = mem::take(&mut state.lost);
+                report = Some(format!("spans are exported to {url} again; {lost} were lost"));
+                is_troubled = false;
+            }
+            known_lost = state.lost;
+            drop(state);
+            if let Some(report) = report {
+                (self.report)(report);
             }
             if is_stopping {
                 return;
             }
-            self.queue.lock().lost += lost;
         }
     }
 }
@@ -138,8 +153,8 @@ impl Queue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for a first span, then for so long or for a full export; a stop ends both.
-    fn wait(&self, delay: Duration) -> (Vec<Span>, u64, bool) {
+    /// Waits for a first span, then for so long or for a full export; a stop ends both. All spans, and whether the server stops.
+    fn wait(&self, delay: Duration) -> (Vec<Span>, bool) {
         let is_empty = |state: &mut State| state.spans.is_empty() && !state.is_stopping;
         let state = self.changed.wait_while(self.lock(), is_empty).unwrap_or_else(PoisonError::into_inner);
         // What could not be exported waits for the whole time, however much it is.
@@ -150,15 +165,12 @@ impl Queue {
         };
         let waited = self.changed.wait_timeout_while(state, delay, is_waited_for);
         let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        (mem::take(&mut state.spans), mem::take(&mut state.lost), state.is_stopping)
+        state.exporting = state.spans.len();
+        (mem::take(&mut state.spans), state.is_stopping)
     }
 
-    /// Puts spans back for the next export, as many as there is room for.
-    fn put_back(&self, spans: &[Span]) -> usize {
-        let mut state = self.lock();
-        let kept = spans.get(..SPANS_WAITING_MAX.saturating_sub(state.spans.len()).min(spans.len()));
-        state.spans.extend_from_slice(kept.unwrap_or_default());
-        kept.map_or(0, <[Span]>::len)
+    fn wait_for_stop(&self) {
+        drop(self.changed.wait_while(self.lock(), |state| !state.is_stopping));
     }
 }
 
@@ -193,8 +205,17 @@ impl<'a> Receiver<'a> {
         Ok(Self { export, url, runtime, client: Client::builder(TokioExecutor::new()).build(connector) })
     }
 
+    /// Sends spans in exports of bounded size. The error has those that were not taken; after it no further export is tried.
+    fn send_all<'s>(&self, spans: &'s [Span]) -> Result<(), (&'s [Span], Failure)> {
+        for (number, part) in spans.chunks(SPANS_OF_EXPORT_MAX).enumerate() {
+            let sent = self.send(otlp::body(&self.export.resource, part));
+            sent.map_err(|failure| (spans.get(number * SPANS_OF_EXPORT_MAX..).unwrap_or_default(), failure))?;
+        }
+        Ok(())
+    }
+
     /// Sends one export.
-    fn send(&self, body: Vec<u8>, end: Instant) -> Result<(), Failure> {
+    fn send(&self, body: Vec<u8>) -> Result<(), Failure> {
         let mut request = Request::post(self.url)
             .header("Content-Type", "application/json")
             .header("User-Agent", concat!("onehop/", env!("CARGO_PKG_VERSION")));
@@ -214,7 +235,7 @@ impl<'a> Receiver<'a> {
             body.map_err(|error| causes(error.as_ref()))?;
             Ok::<StatusCode, String>(status)
         };
-        let within = end.saturating_duration_since(Instant::now());
+        let within = self.export.timeout;
         let exchanged = self.runtime.block_on(async { tokio::time::timeout(within, exchange).await });
         let (cause, is_temporary) = match exchanged {
             Ok(Ok(status)) if status.is_success() => return Ok(()),

@@ -9,11 +9,11 @@ pub const SPANS_WAITING_MAX: usize = 2_048;
 /// Spans of one export.
 pub const SPANS_OF_EXPORT_MAX: usize = 512;
 
-/// Bytes of a span's text: a path, an agent. The rest is cut off.
-pub const TEXT_BYTES_MAX: usize = 512;
+/// Bytes of a span's text: a path, an agent. The rest is cut off, so that all that wait take a few MiB.
+pub const TEXT_BYTES_MAX: usize = 256;
 
 /// Bytes of a receiver's response that are read.
 pub const RESPONSE_BYTES_MAX: usize = 64 * 1024;
 
-/// How long the last export may take while the server stops.
-pub const LAST_EXPORT_WITHIN: Duration = Duration::from_secs(2);
+/// How long a stop waits for the last exports.
+pub const STOP_WITHIN: Duration = Duration::from_secs(2);

@@ -1,16 +1,14 @@
 //! Exports, read by a receiver that is built from OpenTelemetry's own definitions (`opentelemetry-proto`), and what a receiver that
 //! is not there costs.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use onehop_config::checked::TraceExport;
 use onehop_message::trace_context::{self, SpanContext};
+use onehop_testkit::upstream::{Received, Upstream};
 use onehop_testkit::{TIMEOUT, free_address, wait_for};
-use onehop_traces::limits::{SPANS_OF_EXPORT_MAX, SPANS_WAITING_MAX, TEXT_BYTES_MAX};
+use onehop_traces::limits::{SPANS_OF_EXPORT_MAX, SPANS_WAITING_MAX, STOP_WITHIN, TEXT_BYTES_MAX};
 use onehop_traces::span::Value;
 use onehop_traces::{Span, Traces};
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
@@ -19,52 +17,26 @@ use rustls::RootCertStore;
 
 const CALLER: &[u8] = b"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
-/// An export as it came: its head in lower case, and what its body says.
-type Export = (String, ExportTraceServiceRequest);
-
-/// Responds with this status to each export and hands it on.
-fn receive(listener: TcpListener, status: &'static str) -> Receiver<Export> {
-    let (sender, exports) = channel();
-    std::thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            let sender = sender.clone();
-            std::thread::spawn(move || serve(stream, status, &sender));
-        }
-    });
-    exports
+/// A receiver that responds with this status to each export.
+fn receiver(address: &str, status: &'static str) -> Upstream {
+    Upstream::start_at(address, move |connection| {
+        while connection.request().is_some() && connection.answer(status, "", "{}") {}
+    })
 }
 
-fn serve(stream: TcpStream, status: &str, sender: &Sender<Export>) -> Option<()> {
-    let mut reader = BufReader::new(stream);
-    loop {
-        let (mut head, mut length) = (String::new(), 0);
-        loop {
-            let mut line = String::new();
-            if reader.read_line(&mut line).ok()? == 0 {
-                return None;
-            }
-            if line == "\r\n" {
-                break;
-            }
-            let line = line.to_lowercase();
-            if let Some(value) = line.strip_prefix("content-length:") {
-                length = value.trim().parse().expect("a length");
-            }
-            head.push_str(&line);
-        }
-        let mut body = vec![0; length];
-        reader.read_exact(&mut body).ok()?;
-        let export = serde_json::from_slice(&body);
-        sender
-            .send((
-                head,
-                export.unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&body))),
-            ))
-            .ok()?;
-        let response =
-            format!("HTTP/1.1 {status}\r\nContent-Length: 2\r\nContent-Type: application/json\r\n\r\n{{}}");
-        reader.get_mut().write_all(response.as_bytes()).ok()?;
-    }
+/// Waits for the export with this number, from 0.
+fn export(receiver: &Upstream, number: usize) -> (Received, ExportTraceServiceRequest) {
+    let received = wait_for("an export", || receiver.seen().get(number).cloned());
+    let body = serde_json::from_slice(&received.body);
+    let body = body.unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&received.body)));
+    (received, body)
+}
+
+/// The sizes of all exports.
+fn sizes(receiver: &Upstream) -> Vec<usize> {
+    (0..receiver.requests())
+        .map(|number| export(receiver, number).1.resource_spans[0].scope_spans[0].spans.len())
+        .collect()
 }
 
 fn to(address: impl std::fmt::Display) -> Arc<TraceExport> {
@@ -102,17 +74,13 @@ fn traces() -> (Traces, Arc<Mutex<Vec<String>>>) {
 
 #[test]
 fn a_receiver_of_opentelemetry_understands_every_part_of_a_span() {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("bound");
-    let export = to(listener.local_addr().expect("an address"));
-    let exports = receive(listener, "200 OK");
+    let receiver = receiver("127.0.0.1:0", "200 OK");
     let (traces, reported) = traces();
-    traces.add(span(1), &export);
-    let (head, body) = exports.recv_timeout(TIMEOUT).expect("an export");
-    assert!(head.starts_with("post /v1/traces http/1.1\r\n"), "{head}");
-    assert!(
-        head.contains("content-type: application/json\r\n") && head.contains("api-key: a secret\r\n"),
-        "{head}"
-    );
+    traces.add(span(1), &to(receiver.address()));
+    let (received, body) = export(&receiver, 0);
+    assert_eq!((received.method(), received.target()), ("POST", "/v1/traces"));
+    assert_eq!(received.field("content-type"), Some("application/json"));
+    assert_eq!(received.field("api-key"), Some("a secret"));
     let [of_resource] = body.resource_spans.as_slice() else { panic!("{body:?}") };
     let resource = of_resource.resource.as_ref().expect("a resource");
     let texts = |attributes: &[opentelemetry_proto::tonic::common::v1::KeyValue]| {
@@ -145,23 +113,21 @@ fn a_receiver_of_opentelemetry_understands_every_part_of_a_span() {
 
 #[test]
 fn many_spans_go_in_exports_of_bounded_size_and_a_stop_sends_the_last() {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("bound");
-    let mut export = to(listener.local_addr().expect("an address"));
+    let receiver = receiver("127.0.0.1:0", "200 OK");
+    let mut export = to(receiver.address());
     Arc::get_mut(&mut export).expect("its own").delay = Duration::from_secs(3_600);
-    let exports = receive(listener, "200 OK");
     let (traces, _) = traces();
     (1..=SPANS_OF_EXPORT_MAX as u64 + 10).for_each(|number| traces.add(span(number), &export));
     traces.stop();
-    let sizes = exports.try_iter().map(|(_, body)| body.resource_spans[0].scope_spans[0].spans.len());
-    let sizes: Vec<usize> = sizes.collect();
+    let sizes = sizes(&receiver);
     assert_eq!(sizes.iter().sum::<usize>(), SPANS_OF_EXPORT_MAX + 10);
     assert!(sizes.iter().all(|size| *size <= SPANS_OF_EXPORT_MAX), "{sizes:?}");
 }
 
 #[test]
 fn a_receiver_that_is_not_there_is_reported_once_and_what_waited_goes_out_when_it_is_back() {
-    let address = free_address();
-    let export = to(address);
+    let address = free_address().to_string();
+    let export = to(&address);
     let (traces, reported) = traces();
     let reported = || reported.lock().expect("reports").clone();
     traces.add(span(1), &export);
@@ -170,33 +136,43 @@ fn a_receiver_that_is_not_there_is_reported_once_and_what_waited_goes_out_when_i
         reported()[0].contains("Connection refused") && reported()[0].contains("OTEL_EXPORTER_OTLP_ENDPOINT")
     );
     // Far more than may wait.
-    (2..10_000).for_each(|number| traces.add(span(number), &export));
-    let exports = receive(TcpListener::bind(address).expect("bound"), "200 OK");
-    let mut sent = 0;
-    wait_for("all that waited", || {
-        sent += exports
-            .try_iter()
-            .map(|(_, body)| body.resource_spans[0].scope_spans[0].spans.len())
-            .sum::<usize>();
-        (reported().len() == 2 && sent >= SPANS_WAITING_MAX - SPANS_OF_EXPORT_MAX).then_some(())
+    let mut added = 9_999;
+    (2..=added).for_each(|number| traces.add(span(number), &export));
+    let receiver = receiver(&address, "200 OK");
+    wait_for("an export without a loss", || {
+        added += 1;
+        traces.add(span(added), &export);
+        (reported().len() == 2).then_some(())
     });
-    assert!(sent <= SPANS_WAITING_MAX + SPANS_OF_EXPORT_MAX, "{sent}");
-    assert!(reported()[1].contains("again"), "{:?}", reported());
+    let again = &reported()[1];
+    let lost = again.split_once("again; ").and_then(|(_, rest)| rest.split(' ').next()?.parse::<u64>().ok());
+    let lost = lost.unwrap_or_else(|| panic!("{again}"));
+    assert!(lost >= 9_999 - SPANS_WAITING_MAX as u64, "{lost}: no more than may wait were kept");
+    let sent = || sizes(&receiver).iter().sum::<usize>() as u64;
+    wait_for("all that were not lost", || (sent() + lost == added).then_some(()));
     traces.stop();
 }
 
 #[test]
+fn a_receiver_that_never_responds_holds_up_a_stop_for_a_bounded_time() {
+    let receiver = Upstream::start(|connection| while connection.request().is_some() {});
+    let (traces, _) = traces();
+    traces.add(span(1), &to(receiver.address()));
+    wait_for("an export that hangs", || (receiver.requests() == 1).then_some(()));
+    let begun = Instant::now();
+    traces.stop();
+    assert!(begun.elapsed() < STOP_WITHIN + TIMEOUT / 10, "{:?}", begun.elapsed());
+}
+
+#[test]
 fn what_a_receiver_refuses_for_good_is_not_sent_again() {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("bound");
-    let export = to(listener.local_addr().expect("an address"));
-    let exports = receive(listener, "401 Unauthorized");
+    let receiver = receiver("127.0.0.1:0", "401 Unauthorized");
+    let to = to(receiver.address());
     let (traces, reported) = traces();
-    traces.add(span(1), &export);
-    exports.recv_timeout(TIMEOUT).expect("an export");
+    traces.add(span(1), &to);
     wait_for("a report", || (reported.lock().expect("reports").len() == 1).then_some(()));
-    traces.add(span(2), &export);
-    let (_, second) = exports.recv_timeout(TIMEOUT).expect("another one");
-    assert_eq!(second.resource_spans[0].scope_spans[0].spans[0].name, "GET 2");
+    traces.add(span(2), &to);
+    assert_eq!(export(&receiver, 1).1.resource_spans[0].scope_spans[0].spans[0].name, "GET 2");
     traces.stop();
     let reported = reported.lock().expect("reports");
     assert!(reported.len() == 1 && reported[0].contains("it responds 401"), "{reported:?}");

@@ -27,9 +27,9 @@ pub struct IdleConnections {
     memory: IdleMemory,
 }
 
-/// Memory of a server at rest and with idle connections, bytes. At rest it is proportional shares where the kernel tells them,
-/// else resident pages; what the connections add is counted without the pages of files, whose share changes with each other
-/// program that maps them.
+/// Memory of a server at rest and with idle connections, bytes. At rest: proportional shares where the kernel tells them, else
+/// resident pages. What connections add is counted in anonymous and shared memory only: the share of a file's pages falls when
+/// another program maps the same file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IdleMemory {
     /// Idle connections.

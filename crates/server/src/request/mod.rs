@@ -35,6 +35,7 @@ use onehop_message::error_response;
 use onehop_message::methods::Methods;
 use onehop_message::origin::Origin;
 use onehop_message::response::{Body, Response};
+use onehop_message::trace_context::SpanContext;
 use onehop_metrics::Handler;
 use onehop_metrics::access_log::Logs;
 use onehop_metrics::site::Delivery;
@@ -70,8 +71,8 @@ pub struct Served {
     pub timing: Option<Box<Timing>>,
     /// What `{http.request.uuid}` was.
     pub uuid: Option<Box<str>>,
-    /// Its span in a trace, where a `tracing` directive applies.
-    pub traced: Option<Box<Traced>>,
+    /// Its span, where a `tracing` directive applies.
+    pub traced: Option<(Box<SpanContext>, Box<Traced>)>,
     /// What routes say of its line in logs. In a box, since most of them say nothing.
     pub log: Option<Box<LogChoice>>,
 }
@@ -317,7 +318,8 @@ impl<'a> Routing<'a> {
         let (upstream, reason) = (context.upstream.take(), context.reason.take());
         let (site, handler) = (Some(self.number), context.handler);
         let delivery = if context.is_cold.get() { Delivery::Cold } else { Delivery::Whole };
-        let (timing, uuid, traced) = (context.timing.take(), context.uuid.take(), context.traced.take());
+        let (timing, uuid) = (context.timing.take(), context.uuid.take());
+        let traced = context.request.span.take().zip(context.traced.take());
         let (error, error_id) = (None, None);
         let served =
             Served { site, handler, upstream, reason, error, error_id, delivery, timing, uuid, traced, log };

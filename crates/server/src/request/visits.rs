@@ -1,7 +1,7 @@
-//! What is asked for most at each site, by whom: paths, agents and addresses, of this hour and the one before.
+//! The most frequent paths, user agents and client addresses of each site, in this hour and the one before.
 //!
-//! A core looks at all of its requests while they are few, and at one in so many by chance when they are many: what that costs is
-//! bounded. Prometheus does not see these texts. Neither queries nor other fields are kept: they may hold secrets.
+//! A core counts all of its requests while they are few, and a random sample when they are many, so that the cost is bounded. These
+//! texts are not in `/metrics`. Neither queries nor other fields are kept: they may hold secrets.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -81,7 +81,7 @@ impl Default for Visits {
 }
 
 impl Visits {
-    /// Whether the next request is one that is looked at. All requests pay for this, and for nothing else here.
+    /// Whether this request is counted. All requests pay for this, and for nothing else here.
     #[inline]
     pub(crate) fn is_due(&self) -> bool {
         // Only its core counts.
@@ -90,7 +90,7 @@ impl Visits {
         left == 0
     }
 
-    /// Counts a request of this site. The path of what was not found, or refused, is nobody's page.
+    /// Counts a request of this site. Its path counts only if the response's status is below 400.
     #[cold]
     pub(crate) fn count(&self, site: &Arc<str>, head: &RequestHead, client: Option<IpAddr>, status: u16) {
         let now = Instant::now();

@@ -5,6 +5,7 @@
 //! continues there with what was found. Error routes are walked in the same way.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use onehop_message::error::HttpError;
 use onehop_message::path::RequestPath;
@@ -18,7 +19,7 @@ use super::early_hints;
 use super::handle::header;
 use super::handle::try_files::{Lookups, Undecided};
 use super::route::{self, Action, Root, Route, Site, Target};
-use super::tracing::Traced;
+use super::tracing::{self, Traced};
 
 /// Nested lists of routes that cost no allocation.
 const LEVELS_INLINE: usize = 4;
@@ -134,11 +135,11 @@ fn take<'a>(action: &'a Action, context: &mut RequestContext<'a>) -> Result<(), 
         Action::LogName(logs) if context.logs != Logs::NONE => context.logs = *logs,
         Action::LogName(_) => {}
         // Of several, the first one counts.
-        Action::Tracing(tracing) if context.traced.is_none() => {
-            let name = tracing.span.as_ref().map(|name| route::expand(name, context, route::Into::Text));
-            let traced = Traced::begin(tracing, context.request.head, name);
-            context.request.span = Some(Box::new(traced.context().clone()));
-            context.traced = Some(Box::new(traced));
+        Action::Tracing(settings) if context.traced.is_none() => {
+            let name = settings.span.as_ref().map(|name| route::expand(name, context, route::Into::Text));
+            let name = name.unwrap_or_else(|| context.request.head.method_bytes().to_vec());
+            context.request.span = Some(Box::new(tracing::begin(settings, context.request.head)));
+            context.traced = Some(Box::new(Traced { name, export: Arc::clone(&settings.export) }));
         }
         Action::Tracing(_) => {}
         Action::LogAppend(append) => {

@@ -13,7 +13,7 @@ pub(super) fn kept(event: &Event, at: u64) -> Option<Kept> {
     let (event, text, subject) = match event {
         Event::Ready { took } => {
             let version = env!("CARGO_PKG_VERSION");
-            ("start", format!("onehop {version} has started in {}", seconds(*took)), None)
+            ("start", format!("onehop {version} has started in {} ms", took.as_millis()), None)
         }
         Event::Stopping { in_flight } => {
             ("stop", format!("the server stops; {in_flight} connections are open"), None)
@@ -86,8 +86,5 @@ fn first_line(text: &str) -> &str {
 }
 
 fn seconds(time: Duration) -> String {
-    if time.as_millis() < 100 {
-        return format!("{} ms", time.as_millis());
-    }
     format!("{:.1} s", time.as_secs_f64())
 }

@@ -10,6 +10,7 @@ mod call;
 mod responding;
 mod retain;
 mod send;
+mod trace;
 
 use std::future::poll_fn;
 use std::io;

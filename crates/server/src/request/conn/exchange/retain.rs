@@ -99,7 +99,7 @@ impl Exchange {
 
 /// The trace of its own span, else that of its caller.
 fn trace_of(served: &Served, head: &RequestHead) -> Option<String> {
-    let own = served.traced.as_ref().map(|traced| traced.trace_id());
+    let own = served.traced.as_ref().map(|(span, _)| format!("{:032x}", span.trace_id));
     own.or_else(|| head.find(TRACEPARENT).and_then(trace_id).map(str::to_owned))
 }
 

@@ -20,7 +20,6 @@ use super::{After, Exchange};
 use crate::request::Served;
 use crate::request::core::View;
 use crate::request::route::Snapshot;
-use crate::request::tracing;
 use onehop_connection::buffers::{ConnectionBuffers, Input};
 use onehop_connection::limits::COPIED_BODY_BYTES_MAX;
 use onehop_connection::write::{write_both, write_disk, write_shared};
@@ -78,23 +77,18 @@ impl Exchange {
         if let Some(error) = served.error {
             self.core.counters.refused(error);
         }
+        let outcome = Outcome { head, response, view, served: &served, sent, took, aborted };
         if self.is_retained(response.status, &served, took) {
-            self.retain(&Outcome { head, response, view, served: &served, sent, took, aborted });
+            self.retain(&outcome);
+        }
+        if served.traced.is_some() {
+            self.trace(&outcome);
         }
         if let (Some(visits), Some(site)) = (self.core.visits(), site)
             && visits.is_due()
         {
             let client = Trust::of(&view.snapshot.trusted_proxies, &self.origin).client(head, &self.origin);
             visits.count(&site.label, head, client, response.status);
-        }
-        if served.traced.is_some()
-            && let Some(traces) = self.core.shared.traces()
-        {
-            let site = site.map_or(onehop_metrics::counters::OTHER, |site| &*site.label);
-            let outcome = tracing::Outcome { head, origin: &self.origin, response, site, sent, took };
-            if let Some((span, export)) = served.span(&outcome) {
-                traces.add(span, export);
-            }
         }
         let logs = site.map_or_else(|| view.snapshot.logs_at(self.origin.listener), |site| &*site.logs);
         let choice = served.log.as_deref();
