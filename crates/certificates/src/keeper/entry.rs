@@ -138,8 +138,7 @@ impl Entry {
     pub(super) fn with(mut self, wanted: Wanted, now: SystemTime) -> Self {
         let folders =
             |wanted: &Wanted| wanted.issuers.iter().map(|one| one.folder().to_owned()).collect::<Vec<_>>();
-        let theirs = folders(&wanted);
-        if folders(&self.wanted) != theirs {
+        if folders(&self.wanted) != folders(&wanted) {
             (self.failures, self.unsaved, self.due) = (0, None, now);
         }
         // The same issuers with other settings: an account or a challenge that failed may work now.
@@ -150,12 +149,17 @@ impl Entry {
         self.is_on_demand = false;
         self.is_permitted = wanted.permission.is_none();
         self.wanted = wanted;
-        if self.failures == 0
-            && self.current.as_ref().is_some_and(|current| theirs.contains(&current.found.folder))
-        {
+        if self.failures == 0 && self.is_of_wanted_issuer() {
             self.due = self.renewal();
         }
         self
+    }
+
+    /// Whether the certificate is from one of the issuers that are wanted now: a reload may have changed them.
+    fn is_of_wanted_issuer(&self) -> bool {
+        self.current.as_ref().is_some_and(|current| {
+            self.wanted.issuers.iter().any(|issuer| issuer.folder() == current.found.folder)
+        })
     }
 
     /// Whether it has a valid certificate from one of these issuers, so that none is loaded from the store.
@@ -330,7 +334,8 @@ impl Entry {
                     // A window that cannot be fetched now leaves the last one valid.
                     current.window = window.or(current.window);
                 }
-                if self.failures == 0 {
+                // A reload may have changed the issuers while the old one was asked: then an order is due at once.
+                if self.failures == 0 && self.is_of_wanted_issuer() {
                     self.due = self.renewal();
                 }
                 Applied::default()
@@ -377,10 +382,7 @@ impl Entry {
         // A renewal asks again.
         self.is_permitted = self.wanted.permission.is_none();
         // If a reload has changed the issuers during the order, the certificate is served until the new issuers have issued one.
-        let is_theirs = self.current.as_ref().is_some_and(|current| {
-            self.wanted.issuers.iter().any(|issuer| issuer.folder() == current.found.folder)
-        });
-        self.due = if is_theirs { self.renewal() } else { now };
+        self.due = if self.is_of_wanted_issuer() { self.renewal() } else { now };
         let answers = self.waiters.drain(..).map(|waiter| (waiter, Ok(Arc::clone(&loaded)))).collect();
         Applied { is_changed: true, events: Vec::new(), answers }
     }

@@ -59,6 +59,9 @@ struct Fake {
     failures: Mutex<VecDeque<IssueError>>,
     orders: Mutex<Vec<CertificateOrder>>,
     window: Mutex<Option<RenewalWindow>>,
+    /// Fetching the window needs one of these.
+    window_gate: Semaphore,
+    windows_asked: AtomicUsize,
     /// An order needs one of these.
     gate: Semaphore,
     running: AtomicUsize,
@@ -102,7 +105,11 @@ impl Issuer for Fake {
     }
 
     fn renewal_window<'a>(&'a self, _: &'a str) -> Issuing<'a, Option<RenewalWindow>> {
-        Box::pin(async { Ok(*lock(&self.window)) })
+        Box::pin(async {
+            self.windows_asked.fetch_add(1, Ordering::SeqCst);
+            drop(self.window_gate.acquire().await.unwrap());
+            Ok(*lock(&self.window))
+        })
     }
 
     fn revoke<'a>(&'a self, chain: &'a str, reason: RevocationReason) -> Issuing<'a, ()> {
@@ -155,6 +162,8 @@ impl World {
             failures: Mutex::default(),
             orders: Mutex::default(),
             window: Mutex::default(),
+            window_gate: Semaphore::new(Semaphore::MAX_PERMITS),
+            windows_asked: AtomicUsize::new(0),
             gate: Semaphore::new(Semaphore::MAX_PERMITS),
             running: AtomicUsize::new(0),
             most_running: AtomicUsize::new(0),
@@ -503,6 +512,21 @@ fn a_certificate_from_an_issuer_of_before_is_served_until_it_is_replaced() {
     assert_eq!(world.obtained(), ("after".to_owned(), true));
     assert_eq!(lock(&after.orders)[0].replaces, None);
     assert_eq!(world.status().issuer.as_deref(), Some("after"));
+}
+
+#[test]
+fn a_reload_that_changes_the_issuer_while_the_old_one_is_asked_for_its_window_orders_at_once() {
+    let world = World::new();
+    let (before, after) = (world.issuer("before"), world.issuer("after"));
+    before.window_gate.forget_permits(Semaphore::MAX_PERMITS);
+    world.keeper.set(vec![wanted("a.example", &[&before])]);
+    world.obtained();
+    while before.windows_asked.load(Ordering::SeqCst) == 0 {
+        std::thread::yield_now();
+    }
+    world.keeper.set(vec![wanted("a.example", &[&after])]);
+    before.window_gate.add_permits(1);
+    assert_eq!(world.obtained(), ("after".to_owned(), true));
 }
 
 #[test]
