@@ -16,13 +16,14 @@ pub use app::{
 use limit::{Limit, Priority, RateLimit};
 pub use log::{
     AccessLog, FieldAction, FieldRule, LogAppend, LogField, LogFilter, LogFormat, LogOutput, LogRoll,
-    LogSampling, LogTemplate, LogTemplatePart, LogTime, NetAddress, NetOutput, UnknownField, ValueAction,
-    ValueRule,
+    LogSampling, LogTemplate, LogTemplatePart, LogTime, NetAddress, NetOutput, ServerLog, ServerLogFormat,
+    UnknownField, ValueAction, ValueRule,
 };
 pub use network::Network;
+pub use otlp::OtlpExport;
 pub use proxy_protocol::{HeaderPolicy, ProxyProtocol};
 use tls::{AutoHttps, GlobalTls, SiteTls, TlsValue};
-pub use tracing::{EVERY_TRACE, Sampler, TraceExport, Tracing};
+pub use tracing::{EVERY_TRACE, Sampler, Tracing};
 
 use crate::limits::{HISTORY_BYTES, HISTORY_KEEP};
 
@@ -30,6 +31,7 @@ mod app;
 pub mod limit;
 mod log;
 mod network;
+mod otlp;
 pub mod proxy;
 mod proxy_protocol;
 pub mod tls;
@@ -81,6 +83,10 @@ pub struct Global {
     pub data_directory: Option<PathBuf>,
     /// How much of the history is kept; `None` keeps none.
     pub history: Option<History>,
+    /// `metrics { otlp }`: where metrics are exported to.
+    pub metrics_export: Option<Arc<OtlpExport>>,
+    /// `log`: where the server's own messages go; `None`: as the command line says.
+    pub log: Option<ServerLog>,
 }
 
 /// `history` of the global block.

@@ -238,3 +238,6 @@ pub const HISTORY_BYTES: u64 = 512 * 1024 * 1024;
 
 /// The fewest bytes that the history can have: a day of a few sites.
 pub const HISTORY_BYTES_MIN: u64 = 4 * 1024 * 1024;
+
+/// Attributes that `span_attributes` of one `tracing` adds to each span: a few facts, not the request.
+pub const SPAN_ATTRIBUTES_MAX: usize = 32;

@@ -7,9 +7,11 @@
 use std::thread;
 use std::time::Duration;
 
+use onehop_http1::Method;
+use onehop_metrics::exposition::{self, TextFormat};
 use onehop_metrics::site::Delivery;
 use onehop_metrics::stats::Stats;
-use onehop_metrics::{Handler, Registry, prometheus};
+use onehop_metrics::{Handler, Registry, collect};
 
 fn main() {
     let registry = Registry::new(2);
@@ -20,11 +22,12 @@ fn main() {
                 core.connection_opened();
                 for micros in 0..1_000 {
                     let took = Duration::from_micros(micros);
-                    counters.record(Handler::FileServer, 200, 512, took, Delivery::Whole);
+                    counters.record(Handler::FileServer, Method::Get, 200, 512, took, Delivery::Whole);
                 }
                 core.connection_closed();
             });
         }
     });
-    print!("{}", prometheus::render(&registry, &Stats { connections_max: 100, ..Stats::default() }));
+    let families = collect::families(&registry, &Stats { connections_max: 100, ..Stats::default() });
+    print!("{}", exposition::text(&families, TextFormat::Prometheus));
 }

@@ -12,7 +12,9 @@
 //! | [`frequent`] | the most frequent of many texts |
 //! | [`handler`] | the handlers as labels |
 //! | [`stats`] | what other crates count (workers, upstreams, limits), as plain data that the caller fills in |
-//! | [`prometheus`] | both as the text of `/metrics` |
+//! | [`collect`] | both as metric families |
+//! | [`families`] | what a family is |
+//! | [`exposition`] | families as the text of `/metrics` |
 //! | [`access_log`] | one line for each request: what is in it, the batches, the writer thread, rotation |
 //! | [`recent`] | the last lines of requests, applications and events, in memory |
 //! | [`limits`] | every bound of these |
@@ -21,19 +23,19 @@
 #![forbid(unsafe_code)]
 
 pub mod access_log;
+pub mod collect;
 mod counter;
 pub mod counters;
-mod exposition;
+pub mod exposition;
+pub mod families;
 pub mod frequent;
 pub mod handler;
 pub mod histogram;
 mod json_string;
 pub mod limits;
-pub mod prometheus;
 pub mod recent;
 pub mod site;
 pub mod stats;
 
 pub use counters::Registry;
-pub use exposition::open_metrics;
 pub use handler::Handler;

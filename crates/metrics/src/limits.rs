@@ -25,6 +25,10 @@ pub const HISTOGRAM_LONGEST: Duration = Duration::from_secs(1_000);
 /// rendered piece by piece is over by then.
 pub const STREAM_AFTER: Duration = Duration::from_secs(10);
 
+/// Traced requests that a core keeps as examples of durations, for each handler of a site: one for each power of two of
+/// microseconds, up to an hour.
+pub const EXEMPLARS_MAX: usize = 32;
+
 /// Bytes of log lines that a core gathers before it hands them to the writer.
 pub const LOG_BATCH_BYTES: usize = 32 * 1024;
 

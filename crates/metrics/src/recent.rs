@@ -28,6 +28,15 @@ pub(crate) struct Mark {
     pub(crate) is_error: bool,
 }
 
+impl Mark {
+    /// The status of what is no response but a message of the server.
+    pub(crate) const OF_SERVER: u16 = 0;
+
+    pub(crate) fn is_of_server(&self) -> bool {
+        self.status == Self::OF_SERVER
+    }
+}
+
 /// One line that an application wrote, or one event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {

@@ -3,16 +3,22 @@
 //! What would distort the latency of a site is counted apart: streams, which last as long as their clients like; cold
 //! starts, which show how a worker starts; rejected requests, which no handler sees.
 
-use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use onehop_http1::Method;
 
 use crate::counter::Counter;
 use crate::handler::Handler;
 use crate::histogram::{Histogram, Snapshot};
-use crate::limits::STREAM_AFTER;
+use crate::limits::{EXEMPLARS_MAX, STREAM_AFTER};
 
 /// Status classes 1xx to 5xx.
 pub const CLASSES: usize = 5;
+
+/// Methods with a label of their own, by the number of [`Method`]; all others share the last one.
+pub const METHODS: [&str; 10] =
+    ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "CONNECT", "TRACE", "_other"];
 
 /// How a response was delivered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -35,6 +41,19 @@ pub enum Delivery {
     Rejected,
 }
 
+/// A traced request, by which a reader of the metrics finds a trace whose duration is like others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exemplar {
+    /// Its trace.
+    pub trace_id: u128,
+    /// Its span.
+    pub span_id: u64,
+    /// How long it took.
+    pub took: Duration,
+    /// When it ended.
+    pub at: SystemTime,
+}
+
 /// Counters of one site on one core. A handler takes memory from its first response on.
 #[derive(Debug, Default)]
 pub struct SiteCounters {
@@ -45,7 +64,7 @@ pub struct SiteCounters {
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct HandlerCounters {
-    responses: [Counter; CLASSES],
+    responses: [[Counter; CLASSES]; METHODS.len()],
     sent_bytes: Counter,
     rejected: Counter,
     streams_open: Counter,
@@ -53,13 +72,16 @@ struct HandlerCounters {
     cold_starts: Histogram,
     first_bytes: Histogram,
     stream_first_bytes: Histogram,
+    /// The last one of each power of two of microseconds. Written for traced requests alone, and read without blocking their core
+    /// for longer than a copy takes.
+    exemplars: Mutex<Vec<Exemplar>>,
 }
 
 /// What all cores have counted of one handler of a site.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HandlerTotals {
-    /// Responses by status class; streams count when they end.
-    pub responses: [u64; CLASSES],
+    /// Responses by method and status class; streams count when they end.
+    pub responses: [[u64; CLASSES]; METHODS.len()],
     /// Bytes of response bodies.
     pub sent_bytes: u64,
     /// Requests that were rejected because there was too much to do.
@@ -74,15 +96,26 @@ pub struct HandlerTotals {
     pub first_bytes: Snapshot,
     /// The same of streams.
     pub stream_first_bytes: Snapshot,
+    /// Traced requests of different durations.
+    pub exemplars: Vec<Exemplar>,
 }
 
 impl SiteCounters {
-    /// Counts a response: its handler, its status, the bytes of its body, the time since the request's head was
+    /// Counts a response: its handler, the request's method, its status, the bytes of its body, the time since the request's head was
     /// complete, how it was delivered.
-    pub fn record(&self, handler: Handler, status: u16, sent: u64, took: Duration, delivery: Delivery) {
+    #[inline(never)] // So that `xtask bench instructions` can tell what it costs.
+    pub fn record(
+        &self,
+        handler: Handler,
+        method: Method,
+        status: u16,
+        sent: u64,
+        took: Duration,
+        delivery: Delivery,
+    ) {
         let counters = self.of(handler);
         let class = usize::from(status / 100).clamp(1, CLASSES) - 1;
-        counters.responses[class].add(1);
+        counters.responses[(method as usize).min(METHODS.len() - 1)][class].add(1);
         counters.sent_bytes.add(sent);
         match delivery {
             Delivery::Whole => counters.durations.record(took),
@@ -99,6 +132,16 @@ impl SiteCounters {
             Delivery::Stream => {}
             Delivery::Cold => counters.cold_starts.record(took),
             Delivery::Rejected => counters.rejected.add(1),
+        }
+    }
+
+    /// Keeps a traced request as an example of durations like its own, in place of the one before.
+    pub fn exemplify(&self, handler: Handler, exemplar: Exemplar) {
+        let size = |took: Duration| took.as_micros().checked_ilog2();
+        let mut exemplars = self.of(handler).exemplars();
+        exemplars.retain(|known| size(known.took) != size(exemplar.took));
+        if exemplars.len() < EXEMPLARS_MAX {
+            exemplars.push(exemplar);
         }
     }
 
@@ -122,7 +165,7 @@ impl SiteCounters {
 impl HandlerCounters {
     fn totals(&self) -> HandlerTotals {
         HandlerTotals {
-            responses: self.responses.each_ref().map(Counter::get),
+            responses: self.responses.each_ref().map(|classes| classes.each_ref().map(Counter::get)),
             sent_bytes: self.sent_bytes.get(),
             rejected: self.rejected.get(),
             streams_open: self.streams_open.get(),
@@ -130,7 +173,12 @@ impl HandlerCounters {
             cold_starts: self.cold_starts.snapshot(),
             first_bytes: self.first_bytes.snapshot(),
             stream_first_bytes: self.stream_first_bytes.snapshot(),
+            exemplars: self.exemplars().clone(),
         }
+    }
+
+    fn exemplars(&self) -> MutexGuard<'_, Vec<Exemplar>> {
+        self.exemplars.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -147,7 +195,8 @@ impl HandlerTotals {
 
     /// Both together.
     pub fn merged(mut self, other: Self) -> Self {
-        for (total, count) in self.responses.iter_mut().zip(other.responses) {
+        for (total, count) in self.responses.as_flattened_mut().iter_mut().zip(other.responses.as_flattened())
+        {
             *total += count;
         }
         self.sent_bytes += other.sent_bytes;
@@ -157,17 +206,18 @@ impl HandlerTotals {
         self.cold_starts.merge(&other.cold_starts);
         self.first_bytes.merge(&other.first_bytes);
         self.stream_first_bytes.merge(&other.stream_first_bytes);
+        self.exemplars.extend(other.exemplars);
         self
     }
 
     /// Responses of all classes.
     pub fn requests(&self) -> u64 {
-        self.responses.iter().sum()
+        self.responses.as_flattened().iter().sum()
     }
 
     /// Responses with a status of 500 or above; those to rejected requests too.
     pub fn errors(&self) -> u64 {
-        self.responses[CLASSES - 1]
+        self.responses.iter().map(|classes| classes[CLASSES - 1]).sum()
     }
 
     /// Streams that have started.
@@ -180,6 +230,25 @@ impl HandlerTotals {
 mod tests {
     use super::*;
 
+    #[test]
+    fn every_method_has_the_label_of_its_name() {
+        let methods = [
+            Method::Get,
+            Method::Head,
+            Method::Post,
+            Method::Put,
+            Method::Delete,
+            Method::Options,
+            Method::Patch,
+            Method::Connect,
+            Method::Trace,
+        ];
+        for method in methods {
+            assert_eq!(METHODS[method as usize], format!("{method:?}").to_uppercase());
+        }
+        assert_eq!(METHODS[Method::Other as usize], "_other");
+    }
+
     const SECOND: Duration = Duration::from_secs(1);
 
     fn totals(cores: &[Arc<SiteCounters>]) -> HandlerTotals {
@@ -188,14 +257,17 @@ mod tests {
     }
 
     #[test]
-    fn responses_of_all_cores_count_by_handler_and_class() {
+    fn responses_of_all_cores_count_by_handler_method_and_class() {
         let cores: [Arc<SiteCounters>; 2] = Default::default();
         assert_eq!(HandlerTotals::of(&cores), []);
-        cores[0].record(Handler::App, 304, 10, SECOND, Delivery::Whole);
-        cores[1].record(Handler::App, 200, 20, SECOND, Delivery::Whole);
-        cores[1].record(Handler::App, 503, 0, SECOND, Delivery::Rejected);
+        cores[0].record(Handler::App, Method::Get, 304, 10, SECOND, Delivery::Whole);
+        cores[1].record(Handler::App, Method::Get, 200, 20, SECOND, Delivery::Whole);
+        cores[1].record(Handler::App, Method::Other, 503, 0, SECOND, Delivery::Rejected);
         let totals = totals(&cores);
-        assert_eq!(totals.responses, [0, 1, 1, 0, 1]);
+        let mut responses = [[0; CLASSES]; METHODS.len()];
+        responses[0] = [0, 1, 1, 0, 0];
+        responses[METHODS.len() - 1][4] = 1;
+        assert_eq!(totals.responses, responses);
         assert_eq!((totals.requests(), totals.errors(), totals.rejected, totals.sent_bytes), (3, 1, 1, 30));
         assert_eq!(totals.durations.nanos(), 2_000_000_000);
     }
@@ -203,7 +275,8 @@ mod tests {
     #[test]
     fn streams_cold_starts_and_rejected_requests_are_no_latency() {
         let cores: [Arc<SiteCounters>; 1] = Default::default();
-        let record = |took: u32, delivery| cores[0].record(Handler::App, 200, 0, took * SECOND, delivery);
+        let record =
+            |took: u32, delivery| cores[0].record(Handler::App, Method::Get, 200, 0, took * SECOND, delivery);
         let pieces = |has_length| Delivery::Pieces { first_byte: SECOND, has_length };
         record(2, pieces(false));
         record(20, pieces(true));

@@ -4,6 +4,7 @@ use std::sync::mpsc::{Receiver, channel};
 
 use onehop_testkit::upstream::Upstream;
 use onehop_testkit::{Client, Folder, Onehop, Program, TIMEOUT, wait_for};
+use rustix::process::Signal;
 use serde_json::Value;
 
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
@@ -81,7 +82,8 @@ fn attribute<'s>(span: &'s Value, name: &str) -> &'s Value {
 
 #[test]
 fn the_trace_of_a_caller_goes_on_to_applications_and_upstreams_below_a_span_that_is_exported() {
-    let bench = bench(" {\n\t\tspan \"{http.request.method} {http.request.uri.path}\"\n\t}", &[]);
+    let block = "\t\tspan \"{http.request.method} {http.request.uri.path}\"\n\t\tspan_attributes {\n\t\t\tshop blue\n\t\t\tpeer {upstream_hostport}\n\t\t}";
+    let bench = bench(&format!(" {{\n{block}\n\t}}"), &[]);
     let mut client = bench.onehop.connect();
     let fields = format!("traceparent: 00-{TRACE}-{CALLER}-01\r\ntracestate: vendor=1\r\n");
     for (path, handler) in [("/upstream", "reverse_proxy"), ("/api/x", "app")] {
@@ -100,6 +102,9 @@ fn the_trace_of_a_caller_goes_on_to_applications_and_upstreams_below_a_span_that
         assert!(
             attribute(&span, "onehop.first_byte_ms")["doubleValue"].as_f64().is_some_and(|time| time > 0.0)
         );
+        assert_eq!(attribute(&span, "shop")["stringValue"], "blue");
+        let peer = if handler == "app" { String::new() } else { bench.upstream.address() };
+        assert_eq!(attribute(&span, "peer")["stringValue"], peer);
         assert!(!span.to_string().contains("secret"), "{span}");
     }
     assert_eq!(bench.upstream.requests(), 1);
@@ -151,4 +156,60 @@ fn what_is_not_sampled_is_passed_on_as_such_and_not_exported() {
     let (_, _) = ask(&mut client, "/upstream", &format!("traceparent: 00-{TRACE}-{CALLER}-01\r\n"));
     let span = bench.spans.recv_timeout(TIMEOUT).expect("a span");
     assert_eq!((&span["traceId"], bench.spans.try_recv().is_err()), (&TRACE.into(), true));
+}
+
+#[test]
+fn openmetrics_have_the_trace_of_a_request_beside_its_duration() {
+    let bench = bench("", &[]);
+    let mut client = bench.onehop.connect();
+    let fields = format!("traceparent: 00-{TRACE}-{CALLER}-01\r\n");
+    ask(&mut client, "/upstream", &fields);
+    ask(&mut client, "/upstream", "traceparent: 00-0af7651916cd43dd8448eb211c80319d-b7ad6b7169203331-00\r\n");
+    let span = bench.spans.recv_timeout(TIMEOUT).expect("a span");
+    let mut control = Client::connect_unix(&bench.folder.join("onehop.sock"));
+    let metrics = control.ask("GET", "/metrics", "Accept: application/openmetrics-text\r\n");
+    let text = metrics.text();
+    let exemplars: Vec<&str> =
+        text.lines().filter_map(|line| line.split_once(" # ")).map(|(_, exemplar)| exemplar).collect();
+    let [exemplar] = exemplars.as_slice() else { panic!("one request was sampled: {text}") };
+    let ids = format!("{{trace_id=\"{TRACE}\",span_id=\"{}\"}} ", span["spanId"].as_str().expect("an id"));
+    assert!(exemplar.starts_with(&ids), "{exemplar}");
+    assert!(text.ends_with("# EOF\n"));
+}
+
+#[test]
+fn metrics_are_exported_while_the_configuration_asks_for_it() {
+    let (sender, exports) = channel();
+    let receiver = Upstream::start(move |connection| {
+        while let Some(export) = connection.request() {
+            let _ = sender.send(serde_json::from_slice::<Value>(&export.body).expect("JSON"));
+            connection.answer("200 OK", "", "{}");
+        }
+    });
+    let site =
+        |metrics: &str| format!("{{\n\tadmin off\n{metrics}}}\nhttp://127.0.0.1:0 {{\n\trespond page\n}}\n");
+    let folder = Folder::new();
+    folder.write("Onehopfile", site("\tmetrics {\n\t\totlp\n\t}\n"));
+    let onehop = Program::new(["run", "--log", "json"])
+        .inside(folder.path())
+        .control_in(folder.path())
+        .with_env("OTEL_EXPORTER_OTLP_ENDPOINT", format!("http://{}", receiver.address()))
+        .with_env("OTEL_METRIC_EXPORT_INTERVAL", "20")
+        .serve();
+    onehop.connect().get("/");
+    let has_request = |export: &Value| {
+        let metrics = export["resourceMetrics"][0]["scopeMetrics"][0]["metrics"].as_array().expect("metrics");
+        metrics.iter().any(|metric| metric["name"] == "onehop_requests_total")
+    };
+    wait_for("the request among the metrics", || {
+        exports.try_iter().any(|export| has_request(&export)).then_some(())
+    });
+    folder.write("Onehopfile", site(""));
+    onehop.process.signal(Signal::HUP);
+    onehop.process.wait_for_event("reloaded");
+    // The thread exports once more, and its connection ends with it.
+    wait_for("the end of the exports", || (receiver.open() == 0).then_some(()));
+    let exported = receiver.requests();
+    onehop.connect().get("/");
+    assert_eq!(receiver.requests(), exported);
 }

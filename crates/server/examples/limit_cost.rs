@@ -78,6 +78,7 @@ fn serve(global: &str, site: &str, requests: &str) -> Result<(), Box<dyn std::er
         connections_max: None,
         packed: None,
         recent: Arc::default(),
+        server_log: Arc::default(),
         history: None,
     };
     let running = Server::start(read(&file)?, options)?;

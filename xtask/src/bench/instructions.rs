@@ -42,7 +42,12 @@ struct Case {
     path: &'static str,
     /// The client has the file already.
     is_revalidation: bool,
+    /// Only what happens within these functions counts, patterns of callgrind; empty means everything.
+    within: &'static [&'static str],
 }
+
+/// What counts a request: the counters and histograms of its site, and its path, agent and address.
+const COUNTING: [&str; 2] = ["*SiteCounters*record*", "*Visits*count*"];
 
 /// The program runs itself again by the kernel's link to its file, which below callgrind leads to callgrind. The dynamic
 /// linker puts these in front of the C library's functions.
@@ -142,13 +147,20 @@ fn cases(work: &Path, smoke: bool) -> Outcome<Vec<Case>> {
     std::fs::write(root.join("index.html"), "x".repeat(PAGE_BYTES))?;
     std::fs::write(root.join("app.js"), "let answer = 42;\n".repeat(ASSET_BYTES / 17))?;
     let files = format!("root {}\n\tfile_server", root.display());
-    let case = |name, site: &str, path| Case { name, site: site.to_owned(), path, is_revalidation: false };
+    let case = |name, site: &str, path| Case {
+        name,
+        site: site.to_owned(),
+        path,
+        is_revalidation: false,
+        within: &[],
+    };
     let log = work.join("access.log");
     let upstream = upstream()?;
     let mut cases = vec![
         case("page", &files, "/"),
         Case { is_revalidation: true, ..case("304", &files, "/") },
         case("asset", &files, "/app.js"),
+        Case { within: &COUNTING, ..case("page-counting", &files, "/") },
         case("log-json", &format!("{files}\n\tlog {{\n\t\toutput file {}\n\t}}", log.display()), "/"),
         case(
             "log-combined",
@@ -213,8 +225,13 @@ fn instructions(program: &Path, case: &Case, work: &Path, requests: usize) -> Ou
     let file = work.join("Onehopfile");
     std::fs::write(&file, format!("{{\n\tadmin off\n}}\nhttp://127.0.0.1:0 {{\n\t{}\n}}\n", case.site))?;
     let file = file.display().to_string();
+    let within: Vec<String> = case.within.iter().map(|name| format!("--toggle-collect={name}")).collect();
+    let callgrind: Vec<&str> = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"]
+        .into_iter()
+        .chain(within.iter().map(String::as_str))
+        .collect();
     let started = Program::of(program, ["run", "--log", "json", "--config", &file])
-        .through(&["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"])
+        .through(&callgrind)
         .with_env("LD_PRELOAD", library(work))
         .with_env("PROGRAM_ITSELF", program)
         .control_in(work)

@@ -29,18 +29,19 @@ mod target;
 
 pub use recovery::Recovery;
 
-/// Rounds of a comparison. With 15 a difference of 5 % under noise of 2 % is found in 97 of 100 comparisons, with
-/// 10 in 83 at most (`crates/statistics/src/coverage.rs`).
-const ROUNDS: usize = 15;
+/// Rounds of a comparison. With 60 a difference of 5 % is found where the figures of a server vary by 5 % from round to round, as
+/// they do on shared machines; with 15 where they vary by 2 % (`onehop_statistics::detectable`).
+const ROUNDS: usize = 60;
 /// Rounds beyond are a mistake in typing: a day of them.
 const ROUNDS_MAX: usize = 10_000;
 /// How often a comparison that goes on until it is decided looks whether it is: at twice as many rounds each time, four
 /// times as many at most.
 const LOOKS: usize = 3;
-/// One measurement: more rounds tell more than longer ones, since luck changes with the start of a process.
-const TIME: Duration = Duration::from_millis(1500);
-/// Long enough for just-in-time compilers to have seen the paths that matter.
-const WARM_UP: Duration = Duration::from_secs(1);
+/// One measurement. More rounds tell more than longer ones: luck changes with the start of a process, and a machine changes its speed
+/// less between two measurements that follow each other soon.
+const TIME: Duration = Duration::from_millis(500);
+/// Long enough for just-in-time compilers to have seen the paths that matter: thousands of requests.
+const WARM_UP: Duration = Duration::from_millis(500);
 /// Enough to keep a server of a few cores busy, few enough for latency to be the server's and not the queue's.
 const CONNECTIONS: usize = 32;
 

@@ -102,8 +102,14 @@ const OPTIONS: OptionTable<Global> = OptionTable {
                 cx.certificates.issuers.push(issuer);
                 Ok(())
             }),
-            not_yet("log"),
-            not_yet("metrics"),
+            line("log", "{ output … format … level … }", |cx, global, line| {
+                global.log = Some(super::server_log::server_log(cx, line)?);
+                cx.server_log.clone_from(&global.log);
+                Ok(())
+            }),
+            line("metrics", "{ otlp }", |cx, global, line| {
+                super::metrics::metrics(cx, line).map(|export| global.metrics_export = export)
+            }),
             not_yet("ocsp_interval"),
             // OCSP answers are never stapled, and no configuration is kept beside the file.
             line("ocsp_stapling", "off", |_, _, line| only_off(line)),
@@ -165,11 +171,13 @@ const OPTIONS: OptionTable<Global> = OptionTable {
 };
 
 /// The options of the global block, of `servers`, and of the listener wrappers in `servers`.
-pub(crate) fn outlines() -> [Outline; 5] {
-    use super::{history, listener_wrappers, servers};
+pub(crate) fn outlines() -> [Outline; 7] {
+    use super::{history, listener_wrappers, metrics, server_log, servers};
     [
         OPTIONS.outline(),
         history::OPTIONS.outline(),
+        metrics::OPTIONS.outline(),
+        server_log::OPTIONS.outline(),
         servers::OPTIONS.outline(),
         listener_wrappers::WRAPPERS.outline(),
         listener_wrappers::OPTIONS.outline(),
@@ -195,6 +203,8 @@ pub(crate) fn defaults() -> Global {
         https_port: 443,
         data_directory: None,
         history: Some(History::default()),
+        metrics_export: None,
+        log: None,
     }
 }
 

@@ -14,9 +14,12 @@ mod history;
 mod listen;
 mod listener_wrappers;
 pub(crate) mod matcher;
+mod metrics;
+pub(crate) mod otlp;
 pub(crate) mod path_pattern;
 mod placeholder;
 pub(crate) mod route_order;
+mod server_log;
 mod servers;
 mod sites;
 mod sort;
@@ -26,7 +29,7 @@ pub(crate) mod value;
 use std::ops::Deref;
 use std::path::{Component, Path, PathBuf};
 
-use crate::checked::{Network, Part, Protocols, ProxyProtocol, Template};
+use crate::checked::{Network, Part, Protocols, ProxyProtocol, ServerLog, Template};
 use crate::directives::{KnownApps, KnownLimits};
 use crate::problem::{Location, Problem, Problems};
 use crate::source::{FileKind, Source};
@@ -82,6 +85,8 @@ pub(crate) struct Context<'a> {
     pub(crate) certificates: Certificates,
     /// `log_credentials` of the global block.
     pub(crate) log_credentials: bool,
+    /// `log` of the global block: where access logs go that do not say it themselves.
+    pub(crate) server_log: Option<ServerLog>,
     /// The names that `log_name` of this site has called.
     pub(crate) log_names: Vec<Token>,
     /// Groups of mutually exclusive routes so far.
@@ -113,6 +118,7 @@ impl<'a> Context<'a> {
             data_directory: None,
             certificates: Certificates::default(),
             log_credentials: false,
+            server_log: None,
             log_names: Vec::new(),
             groups: 0,
             warned_of_caddy: false,

@@ -29,6 +29,28 @@ pub struct AccessLog {
     pub sampling: Option<LogSampling>,
 }
 
+/// `log` of the global block: where the server's own messages go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerLog {
+    /// Where they go, and access logs that do not say it themselves.
+    pub output: LogOutput,
+    /// When a file is rotated; `None` where it never is.
+    pub roll: Option<LogRoll>,
+    /// What they look like; `None`: as the command line says.
+    pub format: Option<ServerLogFormat>,
+    /// `level ERROR`: only failures.
+    pub only_errors: bool,
+}
+
+/// What the server's own messages look like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ServerLogFormat {
+    /// Lines for people.
+    Console,
+    /// A JSON object a line.
+    Json,
+}
+
 /// What a line of an access log looks like.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LogFormat {

@@ -42,6 +42,7 @@ pub(crate) use app::is_variable_name;
 pub use app::telling_folder;
 pub(crate) use bind::{Bind, bind_to, bind_to_interface};
 pub(crate) use limit::{KnownLimits, of_global_block, warn_of_lag};
+pub(crate) use log::{only_errors as log_only_errors, output_and_roll as log_output};
 pub(crate) use tls::{
     TlsSettings, dns as dns_of_tls, file as file_of_tls, issuer as issuer_of_tls,
     key_type as key_type_of_tls, local_issuer, on_demand as on_demand_of_tls, pki, ratio as ratio_of_tls,

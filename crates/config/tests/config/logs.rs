@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use onehop_config::checked::{
     AccessLog, FieldAction, LogField, LogFormat, LogOutput, LogSampling, LogTemplatePart, LogTime,
-    NetAddress, Step, ValueAction,
+    NetAddress, ServerLogFormat, Step, ValueAction,
 };
 
 use crate::memory::{Memory, text_of};
@@ -168,5 +168,37 @@ fn what_is_wrong_with_a_log_is_said() {
         let errors = Memory::main(&format!(":80 {{\n\t{lines}\n\trespond a\n}}\n")).load().err();
         let text = errors.map_or_else(String::new, |problems| text_of(&problems));
         assert!(text.contains(expected), "{lines}: {text}");
+    }
+}
+
+#[test]
+fn the_log_of_the_global_block_is_where_requests_go_whose_log_does_not_say_it() {
+    let text = "{\n\tlog default {\n\t\toutput file server.log {\n\t\t\troll_size 5MiB\n\t\t}\n\t\tformat json\n\t\tlevel ERROR\n\t}\n}\n\
+                :80 {\n\tlog\n\tlog own {\n\t\toutput stdout\n\t}\n\trespond a\n}\n";
+    let checked = Memory::main(text).sound().checked;
+    let log = checked.global.log.expect("a log");
+    assert_eq!(log.output, LogOutput::File("/work/server.log".into()));
+    assert_eq!(log.roll.map(|roll| roll.size), Some(5 * 1024 * 1024));
+    assert_eq!((log.format, log.only_errors), (Some(ServerLogFormat::Json), true));
+    let [usual, own] = checked.sites[0].logs.as_slice() else { panic!("two logs") };
+    assert_eq!((&usual.output, usual.roll), (&log.output, log.roll));
+    assert_eq!((&own.output, own.roll), (&LogOutput::Stdout, None));
+}
+
+#[test]
+fn what_the_log_of_the_global_block_cannot_do_is_said() {
+    for (text, message) in [
+        (
+            "log audit {\n\t\tinclude http.log.access\n\t}",
+            "no further loggers in the global block, as `audit`",
+        ),
+        ("log {\n\t\tformat jsn\n\t}", "messages have no format `jsn`"),
+        ("log {\n\t\tformat json {\n\t\t\ttime_format wall\n\t\t}\n\t}", "have no options here"),
+        ("log {\n\t\tlevel loud\n\t}", "there is no level `loud`"),
+        ("log {\n\t\texclude a\n\t}", "exclude"),
+    ] {
+        let problems = Memory::main(&format!("{{\n\t{text}\n}}\n:80 {{\n\trespond a\n}}\n")).load();
+        let problems = text_of(&problems.err().unwrap_or_else(|| panic!("{text}")));
+        assert!(problems.contains(message), "{text}: {problems}");
     }
 }

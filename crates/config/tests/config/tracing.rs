@@ -1,4 +1,4 @@
-//! `tracing`, and what OpenTelemetry's environment variables say.
+//! `tracing`, `metrics`, and what OpenTelemetry's environment variables say.
 
 use std::time::Duration;
 
@@ -87,4 +87,32 @@ fn wrong_values_are_reported_at_the_directive_without_secrets() {
     assert!(text.contains("no share of traces from 0 to 1"), "{text}");
     let loaded = with(&[("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4317")]).load().expect("sound");
     assert!(text_of(&loaded.warnings).contains("OTLP over gRPC"));
+}
+
+#[test]
+fn metrics_go_where_their_own_variables_say() {
+    let with = |option: &str, variables: &[(&str, &str)]| {
+        let text = format!("{{\n\tmetrics {option}\n}}\n:80 {{\n\trespond a\n}}\n");
+        let memory = Memory::main(&text);
+        let memory = variables.iter().fold(memory, |memory, (name, value)| memory.variable(name, value));
+        let loaded = memory.load().unwrap_or_else(|problems| panic!("{}", text_of(&problems)));
+        loaded.checked.global.metrics_export.clone()
+    };
+    let otlp = "{\n\t\totlp\n\t}";
+    assert_eq!(with("{\n\t\tper_host\n\t}", &[]), None);
+    assert_eq!(with("", &[]), None);
+    let usual = with(otlp, &[]).expect("an export");
+    assert_eq!(usual.url.as_deref(), Some("http://localhost:4318/v1/metrics"));
+    assert_eq!(usual.delay, Duration::from_secs(60));
+    let variables = [
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "https://all.example"),
+        ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://traces.example/in"),
+        ("OTEL_EXPORTER_OTLP_METRICS_HEADERS", "key=1"),
+        ("OTEL_METRIC_EXPORT_INTERVAL", "1500"),
+    ];
+    let own = with(otlp, &variables).expect("an export");
+    assert_eq!(own.url.as_deref(), Some("https://all.example/v1/metrics"));
+    assert_eq!(own.headers, [("key".to_owned(), "1".to_owned())]);
+    assert_eq!(own.delay, Duration::from_millis(1_500));
+    assert_eq!(with(otlp, &[("OTEL_METRICS_EXPORTER", "none")]), None);
 }

@@ -129,7 +129,7 @@ proptest! {
             for core in 0..2 {
                 let nanos = durations[(number as usize * 7 + core * 3) % durations.len()];
                 let took = Duration::from_nanos(nanos);
-                counters.site("a")[core].record(onehop_metrics::Handler::App, 200, 0, took, onehop_metrics::site::Delivery::Whole);
+                counters.site("a")[core].record(onehop_metrics::Handler::App, onehop_http1::Method::Get, 200, 0, took, onehop_metrics::site::Delivery::Whole);
                 if (from..to).contains(&at) {
                     expected.push(nanos);
                 }

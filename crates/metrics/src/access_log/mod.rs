@@ -2,7 +2,8 @@
 //! or left out), as Apache has it (`apache.rs`), or after a template (`transform.rs`).
 //!
 //! A core gathers lines and hands them over in batches to a writer thread (`writer.rs`). A slow writer costs lines,
-//! which are counted, and never a request. `sink.rs` is the file, `rotation.rs` its rotation, `net.rs` a receiver elsewhere. The values of cookies and
+//! which are counted, and never a request. The server's own messages may go
+//! the same way (`server_log.rs`). `sink.rs` is the file, `rotation.rs` its rotation, `net.rs` a receiver elsewhere. The values of cookies and
 //! credentials are left out, unless `log_credentials` asks for them. What was written last stays in memory
 //! ([`crate::recent`]).
 
@@ -12,6 +13,7 @@ mod json;
 mod net;
 mod rotation;
 mod sampling;
+mod server_log;
 mod sink;
 #[cfg(test)]
 mod tests;
@@ -37,6 +39,7 @@ use filter::Filter;
 use sampling::Samples;
 use writer::Batch;
 
+pub use server_log::ServerLogTarget;
 pub use writer::{LogWriter, Warn};
 
 /// Fields whose values are logged only with `log_credentials`.

@@ -116,7 +116,8 @@ impl NetSink {
         let mut message = format!("<{}>1 ", FACILITY * 8 + severity);
         time::push(&mut message, mark.at, LogTime::Rfc3339Fraction, "");
         let (hostname, process) = (&self.hostname, std::process::id());
-        message.push_str(&format!(" {hostname} onehop {process} access - {line}"));
+        let kind = if mark.is_of_server() { "server" } else { "access" };
+        message.push_str(&format!(" {hostname} onehop {process} {kind} - {line}"));
         message
     }
 }

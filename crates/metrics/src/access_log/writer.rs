@@ -132,10 +132,7 @@ impl LogWriter {
             self.shared.lost(unwritten, "it was not written before the end");
         }
         if let Some(loss) = self.shared.lock_losses().take() {
-            (self.shared.warn)(format!(
-                "the access log {}: {} lines were lost",
-                self.shared.name, loss.lines
-            ));
+            (self.shared.warn)(format!("the log {}: {} lines were lost", self.shared.name, loss.lines));
         }
     }
 }
@@ -163,21 +160,21 @@ impl Shared {
                         && let Err(error) = sink.roll_before(batch.text.len())
                     {
                         roll_tried = Some(Instant::now());
-                        (self.warn)(format!(
-                            "the access log {} cannot be rotated and grows on: {error}",
-                            self.name
-                        ));
+                        (self.warn)(format!("the log {} cannot be rotated and grows on: {error}", self.name));
                     }
                     match sink.write(&batch.text, &batch.marks) {
                         Ok(()) => self.written(),
                         Err(failed) => self.lost(failed.lines, &failed.error.to_string()),
                     }
-                    self.recent.add_requests(batch.text, batch.marks);
+                    // Messages of the server are there already.
+                    if !batch.marks.iter().any(Mark::is_of_server) {
+                        self.recent.add_requests(batch.text, batch.marks);
+                    }
                 }
                 Next::Reopen => {
                     if let Err(error) = sink.reopen() {
                         (self.warn)(format!(
-                            "the access log {} cannot be opened anew, the file before is written on: {error}",
+                            "the log {} cannot be opened anew, the file before is written on: {error}",
                             self.name
                         ));
                     }
@@ -231,7 +228,7 @@ impl Shared {
         drop(losses);
         if is_first {
             (self.warn)(format!(
-                "the access log {} loses lines: {reason}; onehop_log_lines_dropped_total counts them",
+                "the log {} loses lines: {reason}; onehop_log_lines_dropped_total counts them",
                 self.name
             ));
         }
@@ -248,10 +245,7 @@ impl Shared {
         let is_over = |loss: &mut Loss| loss.is_written_since && loss.at.elapsed() >= LOG_LOSS_QUIET;
         let over = self.lock_losses().take_if(is_over);
         if let Some(loss) = over {
-            (self.warn)(format!(
-                "the access log {} is written again: {} lines were lost",
-                self.name, loss.lines
-            ));
+            (self.warn)(format!("the log {} is written again: {} lines were lost", self.name, loss.lines));
         }
     }
 

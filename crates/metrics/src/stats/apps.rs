@@ -1,7 +1,7 @@
 //! Applications and their workers.
 
-use crate::exposition::Kind::{Counter, Gauge};
-use crate::exposition::{Exposition, Series, Value, count};
+use crate::families::Kind::{Counter, Gauge};
+use crate::families::{Families, Series, Value, count};
 
 const STATES: [&str; 4] = ["starting", "serving", "draining", "stuck"];
 
@@ -66,16 +66,15 @@ const SERIES: [Series<AppStats>; 5] = [
     },
 ];
 
-pub(crate) fn write(apps: &[AppStats], out: &mut Exposition) {
+pub(crate) fn write(apps: &[AppStats], out: &mut Families) {
     if apps.is_empty() {
         return;
     }
-    let name = "onehop_app_workers";
-    out.family(name, Gauge, "Workers of an application, by state.");
+    let family = out.family("onehop_app_workers", Gauge, "Workers of an application, by state.");
     for app in apps {
         for state in STATES {
             let workers = app.workers.iter().filter(|worker| worker.state == state).count();
-            out.sample(name, &[("app", &app.app), ("state", state)], workers);
+            family.sample(&[("app", &app.app), ("state", state)], workers);
         }
     }
     out.table("onehop_app_", "app", apps.iter().map(|app| (&*app.app, app)), &SERIES);
@@ -84,14 +83,15 @@ pub(crate) fn write(apps: &[AppStats], out: &mut Exposition) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exposition::{self, TextFormat};
 
     #[test]
     fn an_application_is_the_sum_of_its_workers_and_the_worst_of_their_lags() {
         let worker = |state, lag_ms| WorkerStats { state, in_flight: 2, lag_ms, resident_bytes: 100 };
         let workers = vec![worker("serving", 1.5), worker("serving", 20.0), worker("draining", 0.0)];
-        let mut out = Exposition::default();
+        let mut out = Families::default();
         write(&[AppStats { app: "api".to_owned(), failures: 3, queued: 1, workers }], &mut out);
-        let text = out.text;
+        let text = exposition::text(&out, TextFormat::Prometheus);
         for line in [
             "onehop_app_workers{app=\"api\",state=\"serving\"} 2",
             "onehop_app_workers{app=\"api\",state=\"stuck\"} 0",

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::exposition::Kind::{Counter, Gauge};
-use crate::exposition::{Exposition, Series, count};
+use crate::families::Kind::{Counter, Gauge};
+use crate::families::{Families, Series, count};
 
 /// A concurrency limiter.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -65,7 +65,7 @@ const SERIES: [Series<Sum>; 4] = [
     },
 ];
 
-pub(crate) fn write(limiters: &[LimiterStats], out: &mut Exposition) {
+pub(crate) fn write(limiters: &[LimiterStats], out: &mut Families) {
     if limiters.is_empty() {
         return;
     }
@@ -83,16 +83,16 @@ pub(crate) fn write(limiters: &[LimiterStats], out: &mut Exposition) {
         }
     }
     out.table("onehop_limit_", "limit", sums.iter().map(|(limit, sum)| (*limit, sum)), &SERIES);
-    let name = "onehop_limit_shed_total";
-    out.family(name, Counter, "Requests that were not let in, by cause.");
+    let family = out.family("onehop_limit_shed_total", Counter, "Requests that were not let in, by cause.");
     for ((limit, cause), count) in shed {
-        out.sample(name, &[("limit", limit), ("cause", cause)], count);
+        family.sample(&[("limit", limit), ("cause", cause)], count);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exposition::{self, TextFormat};
 
     fn limiter(name: &str, bound: Option<u32>, shed: &[(&'static str, u64)]) -> LimiterStats {
         LimiterStats {
@@ -113,15 +113,15 @@ mod tests {
             limiter("a.test /api/\"x\"", Some(8), &[("lag", 1), ("queue_full", 5)]),
             limiter("a.test /api/\"x\"", Some(8), &[("queue_full", 7)]),
         ];
-        let mut out = Exposition::default();
+        let mut out = Families::default();
         write(&limiters, &mut out);
-        insta::assert_snapshot!(out.text);
+        insta::assert_snapshot!(exposition::text(&out, TextFormat::Prometheus));
     }
 
     #[test]
     fn without_limiters_there_is_no_family() {
-        let mut out = Exposition::default();
+        let mut out = Families::default();
         write(&[], &mut out);
-        assert_eq!(out.text, "");
+        assert_eq!(exposition::text(&out, TextFormat::Prometheus), "");
     }
 }

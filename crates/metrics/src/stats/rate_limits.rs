@@ -4,8 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::exposition::Kind::{Counter, Gauge};
-use crate::exposition::{Exposition, Series, count};
+use crate::families::Kind::{Counter, Gauge};
+use crate::families::{Families, Series, count};
 
 /// A rate limiter.
 #[derive(Debug, Default)]
@@ -44,7 +44,7 @@ const SERIES: [Series<RateLimitStats>; 4] = [
     },
 ];
 
-pub(crate) fn write(zones: &[RateLimitStats], out: &mut Exposition) {
+pub(crate) fn write(zones: &[RateLimitStats], out: &mut Families) {
     if zones.is_empty() {
         return;
     }
@@ -62,6 +62,7 @@ pub(crate) fn write(zones: &[RateLimitStats], out: &mut Exposition) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exposition::{self, TextFormat};
 
     #[test]
     fn zones_with_one_name_are_one_series() {
@@ -72,9 +73,9 @@ mod tests {
             keys: 1,
             evicted: 0,
         };
-        let mut out = Exposition::default();
+        let mut out = Families::default();
         write(&[], &mut out);
         write(&[zone(2, 1), zone(1, 0)], &mut out);
-        insta::assert_snapshot!(out.text);
+        insta::assert_snapshot!(exposition::text(&out, TextFormat::Prometheus));
     }
 }

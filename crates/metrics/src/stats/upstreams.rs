@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use crate::counters::OTHER;
-use crate::exposition::Kind::{Counter, Gauge};
-use crate::exposition::{Exposition, Series, Value, count};
+use crate::families::Kind::{Counter, Gauge};
+use crate::families::{Families, Series, Value, count};
 use crate::limits::UPSTREAMS_COUNTED_MAX;
 
 /// An upstream of a proxy.
@@ -192,14 +192,14 @@ const SERIES: [Series<Sum>; 16] = [
     },
 ];
 
-pub(crate) fn write(upstreams: &[UpstreamStats], out: &mut Exposition) {
+pub(crate) fn write(upstreams: &[UpstreamStats], out: &mut Families) {
     if upstreams.is_empty() {
         return;
     }
-    let name = "onehop_upstream_healthy";
-    out.family(name, Gauge, "Whether an upstream gets requests of a proxy.");
+    let family =
+        out.family("onehop_upstream_healthy", Gauge, "Whether an upstream gets requests of a proxy.");
     for ((proxy, upstream), is_healthy) in healthy(upstreams) {
-        out.sample(name, &[("proxy", proxy), ("upstream", upstream)], u8::from(is_healthy));
+        family.sample(&[("proxy", proxy), ("upstream", upstream)], u64::from(is_healthy));
     }
     let sums = sums(upstreams);
     out.table("onehop_upstream_", "upstream", sums.iter().map(|(upstream, sum)| (*upstream, sum)), &SERIES);
@@ -246,6 +246,7 @@ impl Sum {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exposition::{self, TextFormat};
 
     fn upstream(proxy: &str, id: u64, label: &str) -> UpstreamStats {
         UpstreamStats {
@@ -262,9 +263,9 @@ mod tests {
     }
 
     fn written(upstreams: &[UpstreamStats]) -> String {
-        let mut out = Exposition::default();
+        let mut out = Families::default();
         write(upstreams, &mut out);
-        out.text
+        exposition::text(&out, TextFormat::Prometheus)
     }
 
     #[test]

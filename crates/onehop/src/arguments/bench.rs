@@ -270,10 +270,10 @@ pub(crate) struct Compare {
     #[arg(long)]
     pub(crate) until_decided: bool,
     /// Length of each measurement
-    #[arg(long, short = 'd', visible_alias = "duration", value_name = "TIME", default_value = "2s", value_parser = quantity::duration)]
+    #[arg(long, short = 'd', visible_alias = "duration", value_name = "TIME", default_value = "500ms", value_parser = quantity::duration)]
     pub(crate) time: Duration,
     /// Load before each measurement, not counted
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = quantity::span)]
+    #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = quantity::span)]
     pub(crate) warm_up: Duration,
     /// Connections [default: 64; with --rate at most 512]
     #[arg(long, short = 'c', value_name = "N", value_parser = connections)]
@@ -633,7 +633,24 @@ fn limit(text: &str) -> Result<LatencyLimit, String> {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
+
+    #[test]
+    fn comparisons_are_those_that_bench_trust_tests() {
+        #[derive(Parser)]
+        struct Line {
+            #[command(flatten)]
+            compare: Compare,
+        }
+        let Line { compare } = Line::parse_from(["compare", "a", "b"]);
+        let tested = Settings::default();
+        assert_eq!(
+            (compare.rounds, compare.time, compare.warm_up, compare.confidence, compare.least),
+            (tested.rounds, tested.time, tested.warm_up, tested.confidence, tested.least_difference)
+        );
+    }
 
     #[test]
     fn a_limit_is_a_percentile_and_a_time() {

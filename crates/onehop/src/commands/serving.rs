@@ -78,7 +78,7 @@ pub(super) fn serve_until_stopped(serving: Serving<'_>) -> Result<(), Failure> {
     {
         reporter.warn(format!("--watch does not work: {error}"));
     }
-    let recent = reporter.recent();
+    let (recent, server_log) = (reporter.recent(), reporter.server_log());
     let options = Options {
         threads: process.threads,
         events,
@@ -95,6 +95,7 @@ pub(super) fn serve_until_stopped(serving: Serving<'_>) -> Result<(), Failure> {
         connections_max: None,
         packed,
         recent,
+        server_log,
         history: keeps_history.then(|| control_path::identity(subject)),
     };
     let running = Server::start(checked, options).map_err(start_failure)?;

@@ -13,11 +13,13 @@ mod recent;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::SystemTime;
+use std::time::{Instant, SystemTime};
 
+use onehop_config::checked::ServerLogFormat;
 use onehop_message::calendar::Moment;
 use onehop_server::Event;
-use onehop_server::control::{EventSink, Recent};
+use onehop_server::control::{EventSink, Recent, ServerLogTarget};
+use onehop_server::limits::LOG_FINISH_DEADLINE;
 
 use crate::arguments::{LogForm, LogTo, Process};
 use output::{Entry, Next, Queue};
@@ -32,6 +34,8 @@ pub(crate) struct Reporter {
     lines: Arc<Mutex<plain::Lines>>,
     /// What `onehop logs` shows.
     recent: Arc<Recent>,
+    /// What the configuration says of all this.
+    server_log: Arc<ServerLogTarget>,
 }
 
 impl Reporter {
@@ -50,7 +54,8 @@ impl Reporter {
             write_line(&panic.to_string());
             finish();
         }));
-        Ok(Self { form, queue, lines: Arc::default(), recent: Arc::default() })
+        let server_log = Arc::clone(SERVER_LOG.get_or_init(Arc::default));
+        Ok(Self { form, queue, lines: Arc::default(), recent: Arc::default(), server_log })
     }
 
     /// The first line: who is this, and what does it read.
@@ -76,14 +81,39 @@ impl Reporter {
         let at = SystemTime::now();
         let plain = self.lines.lock().unwrap_or_else(PoisonError::into_inner).line(event);
         let record = json::line(event, at);
-        let text = match self.form {
-            LogForm::Plain => plain.as_deref().map(stamped),
-            LogForm::Json => Some(record.clone()),
-        };
+        let text = self.chosen(event, plain.as_deref(), &record, at);
         self.queue.push(Entry::event(event, text));
         if let Some(plain) = plain {
             self.recent.add_note(recent::note(event, at, plain, record));
         }
+    }
+
+    /// What the process writes itself of an event; `log` of the global block may send it elsewhere.
+    fn chosen(&self, event: &Event, plain: Option<&str>, record: &str, at: SystemTime) -> Option<String> {
+        let log = self.server_log.current();
+        let form = match log.as_ref().and_then(|log| log.format()) {
+            Some(ServerLogFormat::Console) => LogForm::Plain,
+            Some(ServerLogFormat::Json) => LogForm::Json,
+            None => self.form,
+        };
+        let text = match form {
+            LogForm::Plain => plain.map(stamped),
+            LogForm::Json => Some(record.to_owned()),
+        };
+        let Some(log) = log else { return text };
+        let is_error = recent::is_error(event);
+        let text = text.filter(|_| !log.leaves_out(is_error))?;
+        if let Some(to_stdout) = log.stream() {
+            TO_STDOUT.store(to_stdout, Ordering::Relaxed);
+            return Some(text);
+        }
+        log.write(&text, at, is_error);
+        None
+    }
+
+    /// What the server sets to what its configuration says.
+    pub(crate) fn server_log(&self) -> Arc<ServerLogTarget> {
+        Arc::clone(&self.server_log)
     }
 
     /// The last lines, to which the server adds those of access logs.
@@ -105,6 +135,9 @@ impl Reporter {
 /// Whether lines go to standard output: of the process, as the streams themselves are.
 static TO_STDOUT: AtomicBool = AtomicBool::new(false);
 
+/// Where messages go that `log` of the global block sends elsewhere.
+static SERVER_LOG: OnceLock<Arc<ServerLogTarget>> = OnceLock::new();
+
 /// What a server's lines go through; commands that end by themselves write directly.
 static QUEUE: OnceLock<Arc<Queue>> = OnceLock::new();
 
@@ -118,6 +151,9 @@ pub(crate) fn write_line(text: &str) {
 
 /// Waits, within a bound, until everything is written.
 pub(crate) fn finish() {
+    if let Some(log) = SERVER_LOG.get() {
+        log.finish(Instant::now() + LOG_FINISH_DEADLINE);
+    }
     if let Some(queue) = QUEUE.get() {
         queue.finish();
     }

@@ -17,7 +17,8 @@ pub(super) fn note(event: &Event, at: SystemTime, text: String, record: String) 
     Note { at, is_output, app, is_error: is_error(event), text, record }
 }
 
-fn is_error(event: &Event) -> bool {
+/// Whether an event is about a failure, or a line comes from standard error.
+pub(super) fn is_error(event: &Event) -> bool {
     match event {
         Event::App(event) => match event {
             AppEvent::Output { is_error, .. } => *is_error,

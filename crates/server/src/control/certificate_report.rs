@@ -3,7 +3,6 @@
 //! Only reads what the keeper and the sites know. Keys are never among it.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -11,6 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use onehop_certificates::keeper::CertificateStatus;
 use onehop_certificates::loaded::Loaded;
 use onehop_message::calendar::Moment;
+use onehop_metrics::families::{Families, Kind};
 use serde::Serialize;
 
 /// Bytes of the certificates in one response, about: a client of the control socket reads at most 4 MiB. Those with a
@@ -110,7 +110,7 @@ impl Certificates {
     }
 
     /// For `/metrics`. Of certificates with the same first name the one that expires first counts.
-    pub(super) fn write_metrics(&self, now: SystemTime, text: &mut String) {
+    pub(super) fn write_metrics(&self, now: SystemTime, out: &mut Families) {
         let now = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let mut ends: Vec<(i64, &str)> = self.0.iter().filter_map(CertificateReport::end).collect();
         ends.sort_unstable();
@@ -121,16 +121,12 @@ impl Certificates {
             }
         }
         let name = "onehop_certificate_expiry_timestamp_seconds";
-        // Writing to a string cannot fail.
-        let _ = writeln!(text, "# HELP {name} When a certificate expires, in seconds since 1970.");
-        let _ = writeln!(text, "# TYPE {name} gauge");
+        let family = out.family(name, Kind::Gauge, "When a certificate expires, in seconds since 1970.");
         for (certificate, seconds_left) in by_name {
-            let label = certificate.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-            let _ = writeln!(text, "{name}{{name=\"{label}\"}} {}", now.saturating_add_signed(seconds_left));
+            family.sample(&[("name", certificate)], now.saturating_add_signed(seconds_left));
         }
-        let name = "onehop_certificates_failing";
-        let _ = writeln!(text, "# HELP {name} Certificates that are not valid, or whose last order failed.");
-        let _ = writeln!(text, "# TYPE {name} gauge\n{name} {}", self.failing());
+        let help = "Certificates that are not valid, or whose last order failed.";
+        out.family("onehop_certificates_failing", Kind::Gauge, help).sample(&[], self.failing());
     }
 
     fn failing(&self) -> usize {
@@ -208,6 +204,8 @@ fn seconds(time: Duration) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use onehop_metrics::exposition::{self, TextFormat};
+
     use super::*;
 
     fn at(seconds: u64) -> SystemTime {
@@ -280,12 +278,14 @@ mod tests {
 
     #[test]
     fn metrics_have_the_end_of_each_certificate_up_to_a_bound() {
-        let mut text = String::new();
-        all().write_metrics(at(1_000), &mut text);
-        insta::assert_snapshot!(text);
+        let text = |certificates: Certificates| {
+            let mut out = Families::default();
+            certificates.write_metrics(at(1_000), &mut out);
+            exposition::text(&out, TextFormat::Prometheus)
+        };
+        insta::assert_snapshot!(text(all()));
         let many = (0..2_000).map(|number| status(&format!("{number}.example"), Some(2_000 + number), None));
-        let mut text = String::new();
-        Certificates::of(many.collect(), &[], at(1_000)).write_metrics(at(1_000), &mut text);
+        let text = text(Certificates::of(many.collect(), &[], at(1_000)));
         assert_eq!(text.matches("seconds{").count(), IN_METRICS_MAX);
         assert!(text.contains("{name=\"0.example\"} 2000\n"), "{text}");
         assert!(!text.contains("1999.example"));

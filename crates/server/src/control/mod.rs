@@ -14,6 +14,7 @@ mod descriptors;
 mod events;
 mod history;
 mod limiters;
+mod logs;
 mod memory;
 mod publish;
 mod running;
@@ -30,6 +31,7 @@ pub use events::{Event, EventSink};
 pub use history::{Live, View};
 pub use memory::check_memory;
 pub use onehop_certificates::keeper::Event as CertificateEvent;
+pub use onehop_metrics::access_log::ServerLogTarget;
 pub use onehop_metrics::recent::{Note, Recent};
 pub use onehop_supervisor::{
     AppEvent, AppStatus, ProgramLine, Restart, SuperviseOptions, WorkerStatus, guard_workers, loaded,

@@ -4,20 +4,18 @@
 //! Every change builds a whole new snapshot; requests in flight keep the one they began with.
 
 use std::num::NonZeroU32;
-use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use onehop_config::checked::{Checked, ListenAddress, Listener, LogFormat, LogOutput, LogRoll};
+use onehop_config::checked::{Checked, ListenAddress, Listener};
 use onehop_files::store::Store;
 use onehop_files::tree::StoreSpec;
 use onehop_limits::ConcurrencyLimiter;
 use onehop_metrics::Registry;
-use onehop_metrics::access_log::{LogTarget, LogWriter, Warn};
-use onehop_metrics::recent::Recent;
+use onehop_metrics::access_log::ServerLogTarget;
 
-use super::events::{Event, EventSink};
 use super::limiters;
+use super::logs::{LogReports, OpenLog, OpenServerLog, SiteLogs, open_logs};
 use crate::limits::LOG_FINISH_DEADLINE;
 use crate::request::admission::SiteLimiters;
 use crate::request::admission::rate::{self, ClientRateLimiter};
@@ -35,6 +33,7 @@ pub(super) struct Publisher {
     current: Mutex<Configured>,
     /// Set once the first snapshot is there.
     shared: Arc<Shared>,
+    server_log: Arc<ServerLogTarget>,
 }
 
 /// What is configured.
@@ -54,28 +53,9 @@ pub(super) struct Configured {
     /// By number of the site.
     limiters: Vec<Arc<SiteLimiters>>,
     errors: Vec<Arc<[ErrorRoutes]>>,
-    logs: Logs,
-}
-
-/// By number of the site.
-type Logs = Vec<Vec<LogTarget>>;
-
-/// An access log that is open.
-#[derive(Clone)]
-pub(super) struct OpenLog {
-    output: LogOutput,
-    format: LogFormat,
-    roll: Option<LogRoll>,
-    writer: Arc<LogWriter>,
-}
-
-/// Where access logs report lines that were lost.
-#[derive(Clone)]
-pub(super) struct LogReports {
-    pub(super) dropped: Arc<AtomicU64>,
-    pub(super) warn: Warn,
-    /// Has the last lines.
-    pub(super) recent: Arc<Recent>,
+    logs: SiteLogs,
+    /// Where the server's own messages go from the publication on.
+    server_log: Option<OpenServerLog>,
 }
 
 /// What outlives a reload.
@@ -90,15 +70,6 @@ pub(super) struct Kept {
     pub(super) limiters: Vec<Arc<ConcurrencyLimiter>>,
     /// Every access log once.
     logs: Vec<OpenLog>,
-}
-
-impl LogReports {
-    /// Counted in the registry, reported as warnings.
-    pub(super) fn new(registry: &Registry, events: &EventSink, recent: &Arc<Recent>) -> Self {
-        let events = Arc::clone(events);
-        let warn: Warn = Arc::new(move |message| events(Event::Warning { message }));
-        Self { dropped: Arc::clone(&registry.log_lines_dropped), warn, recent: Arc::clone(recent) }
-    }
 }
 
 impl Configured {
@@ -134,14 +105,28 @@ impl Configured {
         let routes = sites().map(|(site, known)| compile(&site.routes, known)).collect();
         let errors = sites().map(|(site, known)| compile_errors(&site.errors, known)).collect();
         let limiters = made.sites.iter().map(|site| Arc::clone(&site.limiters)).collect();
-        let (logs, open) = open_logs(&checked, &kept.logs, reports)?;
-        kept.logs = open;
+        let opened = open_logs(&checked, &kept.logs, reports)?;
+        kept.logs = opened.all;
+        let (logs, server_log) = (opened.of_sites, opened.of_server);
         for listener in &checked.listeners {
             if !kept.addresses.iter().any(|known| is_same_place(known, &listener.address)) {
                 kept.addresses.push(listener.address.clone());
             }
         }
-        Ok(Self { checked, specs, stores, pools, proxies, tls, kept, routes, limiters, errors, logs })
+        Ok(Self {
+            checked,
+            specs,
+            stores,
+            pools,
+            proxies,
+            tls,
+            kept,
+            routes,
+            limiters,
+            errors,
+            logs,
+            server_log,
+        })
     }
 
     /// What the next configuration goes on with, and the trees that are in memory.
@@ -240,8 +225,14 @@ impl Configured {
 
 impl Publisher {
     /// A publisher whose first snapshot `shared` already has.
-    pub(super) fn new(configured: Configured, registry: Arc<Registry>, shared: Arc<Shared>) -> Self {
-        Self { registry, current: Mutex::new(configured), shared }
+    pub(super) fn new(
+        mut configured: Configured,
+        registry: Arc<Registry>,
+        shared: Arc<Shared>,
+        server_log: Arc<ServerLogTarget>,
+    ) -> Self {
+        server_log.set(configured.server_log.take());
+        Self { registry, current: Mutex::new(configured), shared, server_log }
     }
 
     /// What is configured now.
@@ -272,6 +263,7 @@ impl Publisher {
                 *store = Arc::clone(newest);
             }
         }
+        self.server_log.set(configured.server_log.take());
         *current = configured;
         current.kept.logs.iter().for_each(|log| log.writer.reopen());
         self.shared.publish(current.snapshot(&self.registry));
@@ -295,62 +287,4 @@ fn is_same_place(one: &ListenAddress, other: &ListenAddress) -> bool {
         (ListenAddress::Unix { path, .. }, ListenAddress::Unix { path: other, .. }) => path == other,
         _ => one == other,
     }
-}
-
-/// One writer for each output, shared by the sites that name it. Those of before write on.
-fn open_logs(
-    checked: &Checked,
-    before: &[OpenLog],
-    reports: &LogReports,
-) -> Result<(Logs, Vec<OpenLog>), String> {
-    let mut open: Vec<OpenLog> = Vec::new();
-    let mut all = Vec::new();
-    let mut number = 0;
-    for site in &checked.sites {
-        let mut targets = Vec::new();
-        let site_number = reports.recent.site(&site.label);
-        for log in &site.logs {
-            let cannot = |reason: String| {
-                let output = log.output.name();
-                format!("cannot open the access log of {}: {output}: {reason}", site.label)
-            };
-            let known = match open.iter().find(|known| known.output == log.output) {
-                Some(known) if known.roll != log.roll => {
-                    return Err(cannot("another site has other `roll_…` options for it".to_owned()));
-                }
-                Some(known) if !may_share(&known.format, &log.format, &log.output) => {
-                    return Err(cannot("another site has another `format` for it".to_owned()));
-                }
-                Some(known) => Some(known.clone()),
-                None => None,
-            };
-            let is_same = |known: &&OpenLog| known.output == log.output && known.roll == log.roll;
-            let log_open = match known.or_else(|| before.iter().find(is_same).cloned()) {
-                Some(known) => known,
-                None => {
-                    let (dropped, warn) = (Arc::clone(&reports.dropped), Arc::clone(&reports.warn));
-                    let recent = Arc::clone(&reports.recent);
-                    let writer = LogWriter::start(&log.output, log.roll, dropped, warn, recent);
-                    let writer = writer.map_err(|error| cannot(error.to_string()))?;
-                    let (output, writer) = (log.output.clone(), Arc::new(writer));
-                    OpenLog { output, format: log.format.clone(), roll: log.roll, writer }
-                }
-            };
-            targets.push(LogTarget::new(log, Arc::clone(&log_open.writer), site_number, number));
-            number += 1;
-            let log_open = OpenLog { format: log.format.clone(), ..log_open };
-            if !open.iter().any(|known| known.output == log_open.output) {
-                open.push(log_open);
-            }
-        }
-        all.push(targets);
-    }
-    Ok((all, open))
-}
-
-/// Whether lines of both formats may go to one output: a reader of a file could not tell which line has which. JSON with and
-/// without filters is JSON.
-fn may_share(one: &LogFormat, other: &LogFormat, output: &LogOutput) -> bool {
-    let is_json = |format: &LogFormat| matches!(format, LogFormat::Json(_) | LogFormat::Filter(_));
-    !matches!(output, LogOutput::File(_)) || one == other || (is_json(one) && is_json(other))
 }

@@ -14,12 +14,14 @@ use onehop_archive::installed::Packed;
 use onehop_certificates::issuer::RevocationReason;
 use onehop_config::checked::{self, Checked, ListenAddress};
 use onehop_files::tree::CompressorProgram;
+use onehop_metrics::access_log::ServerLogTarget;
+use onehop_metrics::families::Families;
 use onehop_metrics::recent::Recent;
 use onehop_metrics::stats::Stats;
-use onehop_metrics::{Registry, prometheus};
+use onehop_metrics::{Registry, collect};
+use onehop_otlp::{MetricsExport, Traces};
 use onehop_supervisor::loaded::Files;
 use onehop_supervisor::{AppEventSink, AppStatus, Restart, SuperviseOptions, Supervisor};
-use onehop_traces::Traces;
 use onehop_upstream::tls::system_roots;
 
 use super::admin::{Admin, Api};
@@ -30,8 +32,9 @@ use super::cores::{Cores, cores_allowed};
 use super::descriptors::{self, Needs};
 use super::events::{Event, EventSink};
 use super::history::{self, Live, Observed, Reading, Recorder, View};
+use super::logs::LogReports;
 use super::memory;
-use super::publish::{Configured, Kept, LogReports, Publisher};
+use super::publish::{Configured, Kept, Publisher};
 use super::start_error::StartError;
 use super::stats;
 use super::status::{ReloadSummary, SiteStatus, Status, StoreStatus};
@@ -67,6 +70,8 @@ pub struct Options {
     pub connections_max: Option<NonZeroUsize>,
     /// The last lines of logs, applications and events: the server adds those of access logs.
     pub recent: Arc<Recent>,
+    /// Where events are to be shown: the server sets it to what the configuration says.
+    pub server_log: Arc<ServerLogTarget>,
     /// The pack that the program is: what lies below its base is served, read and unpacked from there.
     pub packed: Option<Packed>,
     /// The server's folder among the histories in the data directory; `None` holds its history in memory.
@@ -106,9 +111,13 @@ struct Inner {
     /// Until now.
     reloads: AtomicU64,
     started: Instant,
+    /// The thread that exports metrics, where the configuration asks for it.
+    metrics_export: Mutex<Option<MetricsExport>>,
     admin: Option<String>,
     /// Whatever descriptors and memory allow.
     connections_fixed: Option<usize>,
+    /// For threads that end with the server.
+    itself: Weak<Inner>,
 }
 
 /// Everything that a server listens on.
@@ -124,14 +133,11 @@ impl Server {
         let started = Instant::now();
         descriptors::raise_limit();
         let Options { threads, events, control_socket, load, compressor, supervise, timeouts, .. } = options;
-        let Options { connections_max, packed, recent, history: history_name, .. } = options;
+        let Options { connections_max, packed, recent, server_log, history: history_name, .. } = options;
         let (recorder, events) = Recorder::new(history_name, events);
         let packed = packed.map(Arc::new);
         let cores = threads.or(checked.global.threads).map_or_else(cores_allowed, NonZeroUsize::get);
-        let (needs, limit) = (Needs::of(&checked, cores), descriptors::limit());
-        let allowed = needs.connections(limit, false).map_err(StartError::Descriptors)?;
-        let share =
-            memory::share(&checked, cores, allowed, memory::available()).map_err(StartError::Memory)?;
+        let (needs, limit, share) = bounds(&checked, cores)?;
         let registry = Arc::new(Registry::new(cores));
 
         // Workers start while the trees are read; requests wait for them, listening does not.
@@ -166,9 +172,10 @@ impl Server {
         supervisor.open(core_threads.attach());
         upstreams.carry_out(prepared);
         certificates.carry_out(tls);
-        let publisher = Arc::new(Publisher::new(configured, Arc::clone(&registry), Arc::clone(&shared)));
+        let publisher =
+            Arc::new(Publisher::new(configured, Arc::clone(&registry), Arc::clone(&shared), server_log));
         trees.watch(&publisher);
-        let inner = Arc::new(Inner {
+        let inner = Arc::new_cyclic(|itself| Inner {
             publisher,
             shared,
             registry,
@@ -185,8 +192,10 @@ impl Server {
             reloading: Mutex::new(()),
             reloads: AtomicU64::new(0),
             started,
+            metrics_export: Mutex::default(),
             admin: admin.map(|address| address.to_string()),
             connections_fixed,
+            itself: Weak::clone(itself),
         });
         Self::serve(inner, sockets)
     }
@@ -210,6 +219,7 @@ impl Server {
         let admin = has_admin.then(|| Admin::start(sockets.admin, sockets.control, api)).transpose()?;
         let observed = Arc::downgrade(&inner) as Weak<dyn Observed>;
         inner.recorder.start(observed, Arc::clone(&inner.events))?;
+        inner.export_metrics();
         (inner.events)(Event::Ready { took: inner.started.elapsed() });
         Ok(Running { inner, _admin: admin })
     }
@@ -273,6 +283,10 @@ impl Running {
         self.inner.publisher.finish_logs();
         if let Some(traces) = self.inner.shared.traces() {
             traces.stop();
+        }
+        let export = self.inner.metrics_export.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(export) = export {
+            export.stop();
         }
         self.inner.remove_unix_sockets();
         // A reload that still reads a tree holds the lock; the process ends without waiting for it.
@@ -377,6 +391,7 @@ impl Inner {
         self.upstreams.carry_out(upstreams);
         trees.carry_out(change, &self.publisher);
         let connections = self.connections_fixed.unwrap_or(share.connections.min(allowed));
+        self.export_metrics();
         self.shared.set_connections_max(connections, share.connections);
         self.shared.connection.set_compressors_bytes_max(share.coders_bytes);
         for (number, socket) in opened {
@@ -390,6 +405,24 @@ impl Inner {
         }
         let took_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         Ok(ReloadSummary { sites, took_ms })
+    }
+
+    /// Exports metrics from now on as the configuration says.
+    fn export_metrics(&self) {
+        let wanted = self.publisher.current().checked.global.metrics_export.clone();
+        let mut export = self.metrics_export.lock().unwrap_or_else(PoisonError::into_inner);
+        if export.as_ref().map(MetricsExport::settings) == wanted.as_ref() {
+            return;
+        }
+        let started = SystemTime::now().checked_sub(self.started.elapsed()).unwrap_or(SystemTime::UNIX_EPOCH);
+        *export = wanted.and_then(|wanted| {
+            let (server, events) = (Weak::clone(&self.itself), Arc::clone(&self.events));
+            let read = Box::new(move || server.upgrade().map(|server| server.metrics()));
+            let report = Arc::new(move |message| events(Event::Warning { message }));
+            let export = MetricsExport::start(wanted, started, read, system_roots, report);
+            let failed = |error| Event::Warning { message: format!("metrics are not exported: {error}") };
+            export.map_err(|error| (self.events)(failed(error))).ok()
+        });
     }
 
     /// Binds what is configured and not bound yet.
@@ -552,7 +585,7 @@ impl Api for Inner {
         (self.events)(if begins { Event::LoadBegan } else { Event::LoadEnded });
     }
 
-    fn metrics(&self) -> String {
+    fn metrics(&self) -> Families {
         let (limiters, rate_limiters) = {
             let current = self.publisher.current();
             (current.limits().map(stats::limiter).collect(), current.kept.rate_limiters.clone())
@@ -564,10 +597,18 @@ impl Api for Inner {
             limiters,
             rate_limits: rate_limiters.iter().map(stats::rate_limit).collect(),
         };
-        let (mut text, now) = (prometheus::render(&self.registry, &stats), SystemTime::now());
-        self.certificates.report(now).write_metrics(now, &mut text);
-        text
+        let (mut families, now) = (collect::families(&self.registry, &stats), SystemTime::now());
+        self.certificates.report(now).write_metrics(now, &mut families);
+        families
     }
+}
+
+/// The descriptors that are needed, how many there may be, and what the memory is divided into.
+fn bounds(checked: &Checked, cores: usize) -> Result<(Needs, usize, memory::Share), StartError> {
+    let (needs, limit) = (Needs::of(checked, cores), descriptors::limit());
+    let allowed = needs.connections(limit, false).map_err(StartError::Descriptors)?;
+    let share = memory::share(checked, cores, allowed, memory::available()).map_err(StartError::Memory)?;
+    Ok((needs, limit, share))
 }
 
 /// What the cores share, with its part of the memory, what clients are shown, and its way to report.

@@ -25,7 +25,7 @@ use super::admission::rate::RateChecks;
 use super::early_hints::EarlyHints;
 use super::route::Root;
 use super::timing::Timing;
-use super::tracing::Traced;
+use super::tracing::Begun;
 
 /// A request on its way through the routes of its site.
 pub struct RequestContext<'a> {
@@ -68,7 +68,7 @@ pub struct RequestContext<'a> {
     /// The logs of the site that have the request.
     pub(crate) logs: Logs,
     /// Its span, where a `tracing` directive applies. In a box, since few requests have one.
-    pub(crate) traced: Option<Box<Traced>>,
+    pub(crate) traced: Option<Box<Begun<'a>>>,
     /// Fields of `log_append`, with the values of those that are early. In a box, since few requests have one.
     pub(crate) appended: Option<Box<Appended<'a>>>,
     /// The error that the request has met. In a box, since few requests meet one and each would carry the room.

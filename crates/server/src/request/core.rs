@@ -16,8 +16,8 @@ use onehop_limits::log_sampling::LogSampling;
 use onehop_metrics::access_log::LogBatches;
 use onehop_metrics::counters::CoreCounters;
 use onehop_metrics::site::SiteCounters;
+use onehop_otlp::Traces;
 use onehop_tls::ChainTable;
-use onehop_traces::Traces;
 use onehop_upstream::{Mailboxes, Pools};
 use onehop_workers::{Windows, WorkerConnections};
 

@@ -48,7 +48,7 @@ use handle::proxy::max_forwards;
 use handle::{Handled, app, file, redirect, respond};
 use route::{Backend, Site, Snapshot, Target};
 use timing::Timing;
-use tracing::Traced;
+use tracing::{Begun, Traced};
 use walk::{Step, Walk};
 
 /// What became of a request, for counters and logs.
@@ -314,12 +314,12 @@ impl<'a> Routing<'a> {
     /// What became of the request. An error counts for the handler and upstream that failed, not for those of the page.
     pub(crate) fn served(&mut self) -> Served {
         let context = &mut self.context;
-        let log = log_choice(context);
+        let (log, traced) = (log_choice(context), traced(context));
         let (upstream, reason) = (context.upstream.take(), context.reason.take());
         let (site, handler) = (Some(self.number), context.handler);
         let delivery = if context.is_cold.get() { Delivery::Cold } else { Delivery::Whole };
         let (timing, uuid) = (context.timing.take(), context.uuid.take());
-        let traced = context.request.span.take().zip(context.traced.take());
+        let traced = context.request.span.take().zip(traced);
         let (error, error_id) = (None, None);
         let served =
             Served { site, handler, upstream, reason, error, error_id, delivery, timing, uuid, traced, log };
@@ -361,6 +361,15 @@ impl<'a> Routing<'a> {
         self.context.restore_failed_handler();
         self.context.finish(response);
     }
+}
+
+/// What is exported of the request; attributes have the values of now.
+fn traced(context: &mut RequestContext<'_>) -> Option<Box<Traced>> {
+    let Begun { name, settings } = *context.traced.take()?;
+    let attributes = settings.attributes.iter();
+    let attributes =
+        attributes.map(|(name, value)| (name.clone(), route::expand(value, context, route::Into::Text)));
+    Some(Box::new(Traced { name, attributes: attributes.collect(), export: Arc::clone(&settings.export) }))
 }
 
 /// What routes have said of the request's line in logs; fields have the values of now.

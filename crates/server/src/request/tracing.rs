@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use onehop_config::checked::{TraceExport, Tracing};
+use onehop_config::checked::{OtlpExport, Tracing};
 use onehop_http1::RequestHead;
 use onehop_message::trace_context::{self, SpanContext, TRACEPARENT};
 
@@ -11,8 +11,17 @@ use onehop_message::trace_context::{self, SpanContext, TRACEPARENT};
 pub struct Traced {
     /// The span's name.
     pub(crate) name: Vec<u8>,
+    /// `span_attributes`, with their values.
+    pub(crate) attributes: Vec<(String, Vec<u8>)>,
     /// Where it goes.
-    pub(crate) export: Arc<TraceExport>,
+    pub(crate) export: Arc<OtlpExport>,
+}
+
+/// A `tracing` that applies to a request.
+#[derive(Debug)]
+pub(crate) struct Begun<'a> {
+    pub(crate) name: Vec<u8>,
+    pub(crate) settings: &'a Tracing,
 }
 
 /// The span of a request that begins. A `traceparent` that came twice names two callers, and is malformed.

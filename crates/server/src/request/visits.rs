@@ -92,6 +92,7 @@ impl Visits {
 
     /// Counts a request of this site. Its path counts only if the response's status is below 400.
     #[cold]
+    #[inline(never)] // So that `xtask bench instructions` can tell what it costs.
     pub(crate) fn count(&self, site: &Arc<str>, head: &RequestHead, client: Option<IpAddr>, status: u16) {
         let now = Instant::now();
         let mut state = self.lock();

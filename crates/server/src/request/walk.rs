@@ -5,7 +5,6 @@
 //! continues there with what was found. Error routes are walked in the same way.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use onehop_message::error::HttpError;
 use onehop_message::path::RequestPath;
@@ -19,7 +18,7 @@ use super::early_hints;
 use super::handle::header;
 use super::handle::try_files::{Lookups, Undecided};
 use super::route::{self, Action, Root, Route, Site, Target};
-use super::tracing::{self, Traced};
+use super::tracing::{self, Begun};
 
 /// Nested lists of routes that cost no allocation.
 const LEVELS_INLINE: usize = 4;
@@ -139,7 +138,7 @@ fn take<'a>(action: &'a Action, context: &mut RequestContext<'a>) -> Result<(), 
             let name = settings.span.as_ref().map(|name| route::expand(name, context, route::Into::Text));
             let name = name.unwrap_or_else(|| context.request.head.method_bytes().to_vec());
             context.request.span = Some(Box::new(tracing::begin(settings, context.request.head)));
-            context.traced = Some(Box::new(Traced { name, export: Arc::clone(&settings.export) }));
+            context.traced = Some(Box::new(Begun { name, settings }));
         }
         Action::Tracing(_) => {}
         Action::LogAppend(append) => {

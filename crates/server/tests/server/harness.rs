@@ -11,6 +11,7 @@ use std::time::Duration;
 use onehop_archive::installed::Packed;
 use onehop_config::checked::{Admin, Checked, ListenAddress};
 use onehop_config::{FileKind, FileSource, load};
+use onehop_metrics::exposition::TextFormat;
 use onehop_server::control::SuperviseOptions;
 use onehop_server::limits::Timeouts;
 use onehop_server::{Event, Options, Running, Server, StartError};
@@ -104,6 +105,7 @@ impl TestServer {
             connections_max: wishes.connections_max.and_then(NonZeroUsize::new),
             packed: wishes.packed,
             recent: Arc::default(),
+            server_log: Arc::default(),
             history: None,
         };
         let running = Server::start(checked, options)?;
@@ -123,7 +125,7 @@ impl TestServer {
     }
 
     pub(crate) fn metrics(&self) -> String {
-        self.running().api().metrics()
+        onehop_metrics::exposition::text(&self.running().api().metrics(), TextFormat::Prometheus)
     }
 
     /// The value of a metric line that begins so; 0 where there is none.

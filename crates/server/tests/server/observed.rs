@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crate::harness::{TestServer, Wishes, application, serve_application};
 
 #[test]
-fn requests_are_counted_by_site_handler_and_class_over_all_cores() {
+fn requests_are_counted_by_site_handler_method_and_class_over_all_cores() {
     let server = serve_application(Wishes { threads: 4, ..Wishes::default() });
     for _ in 0..10 {
         let mut client = server.connect();
@@ -13,8 +13,8 @@ fn requests_are_counted_by_site_handler_and_class_over_all_cores() {
         client.get("/missing.js");
     }
     let site = "onehop_requests_total{site=\"http://localhost:0\",handler=\"spa\"";
-    assert_eq!(server.metric(&format!("{site},class=\"2xx\"")), 10);
-    assert_eq!(server.metric(&format!("{site},class=\"4xx\"")), 10);
+    assert_eq!(server.metric(&format!("{site},method=\"GET\",class=\"2xx\"")), 10);
+    assert_eq!(server.metric(&format!("{site},method=\"GET\",class=\"4xx\"")), 10);
     assert_eq!(server.metric("onehop_refused_total{cause=\"missing_asset\",status=\"404\"}"), 10);
     let durations = "onehop_request_duration_seconds_count{site=\"http://localhost:0\",handler=\"spa\"}";
     assert_eq!(server.metric(durations), 20);

@@ -28,8 +28,7 @@ pub(super) const OPTIONS: OptionTable<AccessLog> = OptionTable::new(
             "output",
             "stdout|stderr|discard|file <path>|net <address>|syslog [<address>]",
             |cx, log, option| {
-                log.output = output(cx, option)?;
-                log.roll = if matches!(log.output, LogOutput::File(_)) { roll(cx, option) } else { None };
+                (log.output, log.roll) = output_and_roll(cx, option)?;
                 Ok(())
             },
         ),
@@ -137,11 +136,14 @@ pub(super) fn log(
         let message = format!("a site has at most {LOGS_PER_SITE_MAX} logs");
         return Err(Problem::error("too-large", &line.name.place, message));
     }
+    // As in Caddy, requests are among the server's messages where their log does not say otherwise.
+    let (output, roll) =
+        cx.server_log.as_ref().map_or((LogOutput::Stderr, None), |log| (log.output.clone(), log.roll));
     let mut settings = AccessLog {
         name,
-        output: LogOutput::Stderr,
+        output,
         format: LogFormat::default(),
-        roll: None,
+        roll,
         hosts: Vec::new(),
         only_named: false,
         only_errors: false,
@@ -160,7 +162,7 @@ pub(super) fn log(
 }
 
 /// What lines have in Caddy: those of failures on the server's side ERROR, all others INFO.
-fn only_errors(token: &Token) -> Result<bool, Box<Problem>> {
+pub(crate) fn only_errors(token: &Token) -> Result<bool, Box<Problem>> {
     match token.text.to_ascii_uppercase().as_str() {
         "DEBUG" | "INFO" | "" => Ok(false),
         "WARN" | "ERROR" => Ok(true),
@@ -169,9 +171,9 @@ fn only_errors(token: &Token) -> Result<bool, Box<Problem>> {
             Err(Problem::error("contradiction", &token.place, message)
                 .help("lines are INFO, or ERROR where the request failed on the server's side"))
         }
-        word => {
-            let problem =
-                Problem::error("unknown-option", &token.place, format!("there is no level `{word}`"));
+        _ => {
+            let message = format!("there is no level `{}`", token.text);
+            let problem = Problem::error("unknown-option", &token.place, message);
             Err(problem.help("there are `DEBUG`, `INFO`, `WARN` and `ERROR`"))
         }
     }
@@ -185,6 +187,16 @@ fn sampling(cx: &mut Context<'_>, option: &Directive) -> Result<LogSampling, Box
     let mut settings = LogSampling { interval: Duration::from_secs(1), first: 100, thereafter: 100 };
     SAMPLING.read(cx, &mut settings, option.block.as_deref());
     Ok(settings)
+}
+
+/// Where lines go, and when a file is rotated.
+pub(crate) fn output_and_roll(
+    cx: &mut Context<'_>,
+    option: &Directive,
+) -> Result<(LogOutput, Option<LogRoll>), Box<Problem>> {
+    let output = output(cx, option)?;
+    let roll = if matches!(output, LogOutput::File(_)) { roll(cx, option) } else { None };
+    Ok((output, roll))
 }
 
 fn output(cx: &mut Context<'_>, option: &Directive) -> Result<LogOutput, Box<Problem>> {

@@ -7,6 +7,8 @@ use std::time::{Duration, SystemTime};
 use onehop_http1::{
     AnswerHead, BodyLength, BodyRead, Limits, Method, Next, Refusal, RequestHead, ServerCodec,
 };
+use onehop_metrics::exposition::{self, TextFormat};
+use onehop_metrics::families::Families;
 use serde_json::json;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::Semaphore;
@@ -90,11 +92,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 return self.show_live(api).await;
             }
             let stops = asked == Operation::Stop;
-            let wants_open_metrics = asked == Operation::Metrics && self.accepts_open_metrics();
-            let mut reply = carry_out(asked, api, token).await;
-            if wants_open_metrics {
-                reply = reply.into_open_metrics();
-            }
+            let reply = carry_out(asked, self.metrics_format(), api, token).await;
             let next = self.write(&reply).await?;
             if stops {
                 // Only once the answer is out: the process may end at any moment after this.
@@ -106,12 +104,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
     }
 
-    /// Whether the client names it, as Prometheus does before its own format.
-    fn accepts_open_metrics(&self) -> bool {
-        self.head.find_all("accept").any(|value| {
+    /// OpenMetrics where the client names it, as Prometheus does before its own format.
+    fn metrics_format(&self) -> TextFormat {
+        let names_it = self.head.find_all("accept").any(|value| {
             let mut types = value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii_start);
             types.any(|kind| kind.starts_with(OPEN_METRICS_TYPE))
-        })
+        });
+        if names_it { TextFormat::OpenMetrics } else { TextFormat::Prometheus }
     }
 
     /// What decides about the request that was read.
@@ -274,15 +273,12 @@ impl Reply {
         Reply { status, content_type: JSON, fields: "", body }
     }
 
-    /// Metrics in the other format; an error stays as it is.
-    fn into_open_metrics(self) -> Self {
-        match (self.content_type, std::str::from_utf8(&self.body)) {
-            (PROMETHEUS, Ok(text)) => {
-                let body = onehop_metrics::open_metrics(text).into_bytes();
-                Reply { content_type: OPEN_METRICS, body, ..self }
-            }
-            _ => self,
-        }
+    fn metrics(families: &Families, format: TextFormat) -> Self {
+        let content_type = match format {
+            TextFormat::Prometheus => PROMETHEUS,
+            TextFormat::OpenMetrics => OPEN_METRICS,
+        };
+        Reply { status: 200, content_type, fields: "", body: exposition::text(families, format).into() }
     }
 
     pub(super) fn error(status: u16, reason: &str) -> Self {
@@ -318,11 +314,11 @@ impl Reply {
     }
 }
 
-async fn carry_out(asked: Operation, api: &Arc<dyn Api>, token: &str) -> Reply {
+async fn carry_out(asked: Operation, format: TextFormat, api: &Arc<dyn Api>, token: &str) -> Reply {
     match asked {
         Operation::Health => Reply { status: 200, content_type: TEXT, fields: "", body: b"ok\n".to_vec() },
         Operation::Metrics => match call(api, |api| api.metrics()).await {
-            Some(text) => Reply { status: 200, content_type: PROMETHEUS, fields: "", body: text.into() },
+            Some(families) => Reply::metrics(&families, format),
             None => Reply::lost(),
         },
         Operation::Status => match call(api, |api| api.status()).await {

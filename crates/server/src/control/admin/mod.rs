@@ -23,6 +23,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use onehop_certificates::issuer::RevocationReason;
+use onehop_metrics::families::Families;
 use onehop_metrics::recent::Recent;
 use tokio::sync::{Semaphore, watch};
 
@@ -95,8 +96,8 @@ pub trait Api: Send + Sync {
     /// A load tool begins or ends to measure this server.
     fn mark_load(&self, begins: bool);
 
-    /// All metrics as Prometheus text.
-    fn metrics(&self) -> String;
+    /// All metrics.
+    fn metrics(&self) -> Families;
 }
 
 /// Both listeners, open until this is dropped. The control socket's file goes with it.

@@ -10,6 +10,8 @@ use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use onehop_metrics::families::Kind;
+
 use super::*;
 use crate::control::{AppStatus, SiteStatus, StoreStatus};
 use crate::limits::LIVE_LISTENERS_MAX;
@@ -123,8 +125,10 @@ impl Api for Remembering {
         self.stops.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn metrics(&self) -> String {
-        "# TYPE onehop_requests_total counter\nonehop_requests_total 5\n".into()
+    fn metrics(&self) -> Families {
+        let mut families = Families::default();
+        families.single("onehop_requests_total", Kind::Counter, "Requests.", 5);
+        families
     }
 }
 

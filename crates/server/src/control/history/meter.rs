@@ -117,6 +117,7 @@ impl Counted {
 
 #[cfg(test)]
 mod tests {
+    use onehop_http1::Method;
     use onehop_metrics::site::Delivery;
     use onehop_metrics::{Handler, Registry};
 
@@ -131,7 +132,14 @@ mod tests {
         let (registry, begun) = (Registry::new(2), Instant::now());
         let mut meter = Meter::new(begun);
         let record = |core: usize, status, delivery| {
-            registry.site("a")[core].record(Handler::App, status, 10, Duration::from_millis(20), delivery);
+            registry.site("a")[core].record(
+                Handler::App,
+                Method::Get,
+                status,
+                10,
+                Duration::from_millis(20),
+                delivery,
+            );
         };
         record(0, 200, Delivery::Whole);
         record(1, 500, Delivery::Whole);

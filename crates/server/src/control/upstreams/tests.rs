@@ -56,6 +56,8 @@ fn checked(proxies: &[checked::Proxy]) -> Checked {
         https_port: 443,
         data_directory: None,
         history: None,
+        metrics_export: None,
+        log: None,
     };
     Checked { global, listeners: Vec::new(), sites: sites.collect() }
 }

@@ -25,7 +25,10 @@ fn an_upstream_that_is_not_there_is_answered_with_the_sites_page() {
     assert_eq!(client.answer_to_head().status, 502);
     // Those who failed are counted, not those who made the page.
     let site = "onehop_requests_total{site=\"http://localhost:0\"";
-    assert_eq!(server.metric(&format!("{site},handler=\"reverse_proxy\",class=\"5xx\"")), 4);
+    for (method, failed) in [("GET", 1), ("POST", 2), ("HEAD", 1)] {
+        let counted = format!("{site},handler=\"reverse_proxy\",method=\"{method}\",class=\"5xx\"");
+        assert_eq!(server.metric(&counted), failed, "{method}");
+    }
     assert_eq!(server.metric("onehop_refused_total{cause=\"upstream_unreachable\""), 4);
 }
 

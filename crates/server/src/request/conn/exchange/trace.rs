@@ -1,26 +1,37 @@
 //! Exports the span of a traced request.
 
+use std::borrow::Cow;
 use std::time::SystemTime;
 
+use onehop_message::error::HttpError;
 use onehop_metrics::counters::OTHER;
-use onehop_traces::Span;
-use onehop_traces::span::Value;
+use onehop_metrics::site::{Delivery, Exemplar};
+use onehop_otlp::Span;
+use onehop_otlp::span::Value;
 
 use super::Exchange;
 use super::retain::Outcome;
+use crate::request::tracing::Traced;
 
 impl Exchange {
-    /// Exports the request's span, if it has one that is sampled.
+    /// Exports the request's span, if it has one that is sampled, and shows its id among the metrics.
     pub(super) fn trace(&self, outcome: &Outcome<'_>) {
         let Some((context, traced)) = &outcome.served.traced else { return };
         let Some(traces) = self.core.shared.traces().filter(|_| context.is_sampled()) else { return };
-        let Outcome { response, took, .. } = *outcome;
+        let Outcome { response, view, served, took, .. } = *outcome;
+        // Only what counts among the durations is an example of them.
+        let is_usual = matches!(served.delivery, Delivery::Whole | Delivery::Pieces { .. });
+        if is_usual && !served.error.is_some_and(HttpError::is_shed) {
+            let (trace_id, span_id) = (context.trace_id, context.span_id);
+            let exemplar = Exemplar { trace_id, span_id, took, at: SystemTime::now() };
+            self.core.site_counters(view, served.site).exemplify(served.handler, exemplar);
+        }
         let span = Span {
             context: (**context).clone(),
             name: String::from_utf8_lossy(&traced.name).into_owned(),
             start: SystemTime::now().checked_sub(took).unwrap_or(SystemTime::UNIX_EPOCH),
             took,
-            attributes: self.attributes(outcome),
+            attributes: self.attributes(outcome, traced),
             has_failed: response.status >= 500,
         };
         traces.add(span, &traced.export);
@@ -29,7 +40,7 @@ impl Exchange {
     /// Names are those of OpenTelemetry's semantic conventions for HTTP servers
     /// (<https://opentelemetry.io/docs/specs/semconv/http/http-spans/>). No query and no field but `User-Agent`: they may hold
     /// secrets.
-    fn attributes(&self, outcome: &Outcome<'_>) -> Vec<(&'static str, Value)> {
+    fn attributes(&self, outcome: &Outcome<'_>, traced: &Traced) -> Vec<(Cow<'static, str>, Value)> {
         let Outcome { head, response, view, served, sent, .. } = *outcome;
         let site =
             served.site.and_then(|number| view.snapshot.sites.get(number)).map_or(OTHER, |site| &*site.label);
@@ -63,6 +74,8 @@ impl Exchange {
             ];
             attributes.extend(times.map(|(name, time)| (name, Value::milliseconds(time))));
         }
-        attributes
+        let own = traced.attributes.iter().map(|(name, value)| (name.clone().into(), Value::text(value)));
+        let attributes = attributes.into_iter().map(|(name, value)| (Cow::Borrowed(name), value));
+        attributes.chain(own).collect()
     }
 }

@@ -8,25 +8,12 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use http::{Request, StatusCode};
-use http_body_util::{BodyExt, Full, Limited};
-use hyper::body::Bytes;
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioExecutor;
-use onehop_config::checked::TraceExport;
-use rustls::crypto::aws_lc_rs::default_provider;
-use rustls::{ClientConfig, RootCertStore};
+use onehop_config::checked::OtlpExport;
 
-use crate::limits::{RESPONSE_BYTES_MAX, SPANS_OF_EXPORT_MAX, SPANS_WAITING_MAX, STOP_WITHIN};
-use crate::otlp;
+use crate::json;
+use crate::limits::{SPANS_OF_EXPORT_MAX, SPANS_WAITING_MAX, STOP_WITHIN};
+use crate::receiver::{Failure, Receiver, Report, Roots};
 use crate::span::Span;
-
-/// Gives the roots that a receiver's certificate is verified with; the error is for a person.
-pub type Roots = fn() -> Result<Arc<RootCertStore>, String>;
-/// Takes a message for a person.
-pub type Report = Arc<dyn Fn(String) + Send + Sync>;
 
 /// Spans on their way out. Cores share one.
 #[derive(Clone)]
@@ -63,7 +50,7 @@ impl Traces {
 
     /// Takes a span, or counts it as lost where too many wait. The first one says where all of them go: the environment is the
     /// same for the whole process.
-    pub fn add(&self, span: Span, export: &Arc<TraceExport>) {
+    pub fn add(&self, span: Span, export: &Arc<OtlpExport>) {
         let Some(url) = &export.url else { return };
         let mut state = self.queue.lock();
         if state.spans.len() + state.exporting >= SPANS_WAITING_MAX {
@@ -92,7 +79,7 @@ impl Traces {
     }
 
     /// Exports until the server stops.
-    fn run(&self, export: &TraceExport, url: &str) {
+    fn run(&self, export: &OtlpExport, url: &str) {
         match Receiver::new(export, url, self.roots) {
             Ok(receiver) => self.export(&receiver),
             Err(cause) => {
@@ -113,7 +100,7 @@ impl Traces {
             if spans.is_empty() {
                 return;
             }
-            let sent = receiver.send_all(&spans);
+            let sent = send_all(receiver, &spans);
             let (mut state, mut report) = (self.queue.lock(), None);
             state.exporting = 0;
             if let Err((left, Failure { cause, is_temporary })) = sent {
@@ -174,89 +161,11 @@ impl Queue {
     }
 }
 
-/// Why an export was not taken.
-struct Failure {
-    /// For a person.
-    cause: String,
-    /// It may be taken later.
-    is_temporary: bool,
-}
-
-/// The connection to the receiver.
-struct Receiver<'a> {
-    export: &'a TraceExport,
-    url: &'a str,
-    runtime: tokio::runtime::Runtime,
-    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
-}
-
-impl<'a> Receiver<'a> {
-    fn new(export: &'a TraceExport, url: &'a str, roots: Roots) -> Result<Self, String> {
-        let roots = if url.starts_with("https:") { roots()? } else { Arc::new(RootCertStore::empty()) };
-        let tls = ClientConfig::builder_with_provider(Arc::new(default_provider()))
-            .with_safe_default_protocol_versions()
-            .map_err(|error| error.to_string())?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        let connector =
-            HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http1().build();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| error.to_string())?;
-        Ok(Self { export, url, runtime, client: Client::builder(TokioExecutor::new()).build(connector) })
+/// Sends spans in exports of bounded size. The error has those that were not taken; after it no further export is tried.
+fn send_all<'s>(receiver: &Receiver<'_>, spans: &'s [Span]) -> Result<(), (&'s [Span], Failure)> {
+    for (number, part) in spans.chunks(SPANS_OF_EXPORT_MAX).enumerate() {
+        let sent = receiver.send(json::of_spans(&receiver.export.resource, part));
+        sent.map_err(|failure| (spans.get(number * SPANS_OF_EXPORT_MAX..).unwrap_or_default(), failure))?;
     }
-
-    /// Sends spans in exports of bounded size. The error has those that were not taken; after it no further export is tried.
-    fn send_all<'s>(&self, spans: &'s [Span]) -> Result<(), (&'s [Span], Failure)> {
-        for (number, part) in spans.chunks(SPANS_OF_EXPORT_MAX).enumerate() {
-            let sent = self.send(otlp::body(&self.export.resource, part));
-            sent.map_err(|failure| (spans.get(number * SPANS_OF_EXPORT_MAX..).unwrap_or_default(), failure))?;
-        }
-        Ok(())
-    }
-
-    /// Sends one export.
-    fn send(&self, body: Vec<u8>) -> Result<(), Failure> {
-        let mut request = Request::post(self.url)
-            .header("Content-Type", "application/json")
-            .header("User-Agent", concat!("onehop/", env!("CARGO_PKG_VERSION")));
-        for (name, value) in &self.export.headers {
-            request = request.header(name, otlp::decoded(value));
-        }
-        let request = request.body(Full::new(body.into()));
-        let request = request.map_err(|_| Failure {
-            cause: "OTEL_EXPORTER_OTLP_HEADERS has a field that cannot be sent".to_owned(),
-            is_temporary: false,
-        })?;
-        let exchange = async {
-            let response = self.client.request(request).await.map_err(|error| causes(&error))?;
-            let status = response.status();
-            // Read to its end, so that the connection is kept.
-            let body = Limited::new(response.into_body(), RESPONSE_BYTES_MAX).collect().await;
-            body.map_err(|error| causes(error.as_ref()))?;
-            Ok::<StatusCode, String>(status)
-        };
-        let within = self.export.timeout;
-        let exchanged = self.runtime.block_on(async { tokio::time::timeout(within, exchange).await });
-        let (cause, is_temporary) = match exchanged {
-            Ok(Ok(status)) if status.is_success() => return Ok(()),
-            // https://opentelemetry.io/docs/specs/otlp/#retryable-response-codes
-            Ok(Ok(status)) => {
-                (format!("it responds {status}"), matches!(status.as_u16(), 429 | 502 | 503 | 504))
-            }
-            Ok(Err(cause)) => (cause, true),
-            Err(_) => (format!("no response within {} ms", within.as_millis()), true),
-        };
-        Err(Failure { cause, is_temporary })
-    }
-}
-
-/// An error with what led to it.
-fn causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
+    Ok(())
 }

@@ -1,25 +1,17 @@
-//! The counters as Prometheus text (exposition format 0.0.4).
+//! Metric families of what this crate counts, and of what others count.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
-use std::time::Duration;
 
 use crate::counter::Counter;
 use crate::counters::{CoreCounters, HandshakeFailure, HeaderRefusal, Http2Failure, Registry};
-use crate::exposition::Exposition;
-use crate::exposition::Kind::{Counter as Counts, Gauge, Histogram};
+use crate::families::Kind::{Counter as Counts, Gauge, Histogram};
+use crate::families::{Durations, Families};
 use crate::handler::Handler;
 use crate::histogram::Snapshot;
-use crate::site::HandlerTotals;
+use crate::site::{HandlerTotals, METHODS};
 use crate::stats::{Stats, apps, limiters, rate_limits, upstreams};
-
-/// Upper bounds of the buckets of latency histograms, in microseconds. From memory a response takes microseconds, from an
-/// application milliseconds to seconds.
-const BOUNDS_MICROS: [u64; 20] = [
-    5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000,
-    1_000_000, 2_500_000, 5_000_000, 10_000_000,
-];
 
 /// Each site with the handlers that have answered there.
 type Sites = [(Arc<str>, Vec<(Handler, HandlerTotals)>)];
@@ -27,12 +19,13 @@ type Sites = [(Arc<str>, Vec<(Handler, HandlerTotals)>)];
 /// A latency histogram by site and handler: its name, its help, what it shows of the totals.
 type Latency = (&'static str, &'static str, fn(&HandlerTotals) -> &Snapshot);
 
+/// What the durations of requests are called.
+pub const DURATIONS: &str = "onehop_request_duration_seconds";
+
 const LATENCIES: [Latency; 4] = [
-    (
-        "onehop_request_duration_seconds",
-        "From a complete head to a response that is written or ready to be.",
-        |totals| &totals.durations,
-    ),
+    (DURATIONS, "From a complete head to a response that is written or ready to be.", |totals| {
+        &totals.durations
+    }),
     (
         "onehop_cold_start_duration_seconds",
         "The same for requests that came before the worker that answered them had answered any.",
@@ -49,8 +42,8 @@ const LATENCIES: [Latency; 4] = [
 ];
 
 /// All counters, added up over the cores, and what others count.
-pub fn render(registry: &Registry, stats: &Stats) -> String {
-    let mut out = Exposition::default();
+pub fn families(registry: &Registry, stats: &Stats) -> Families {
+    let mut out = Families::default();
     let sites = registry.sites().into_iter().map(|(site, cores)| (site, HandlerTotals::of(&cores)));
     let sites: Vec<_> = sites.collect();
     requests(&mut out, &sites);
@@ -68,75 +61,67 @@ pub fn render(registry: &Registry, stats: &Stats) -> String {
     upstreams::write(&stats.upstreams, &mut out);
     limiters::write(&stats.limiters, &mut out);
     rate_limits::write(&stats.rate_limits, &mut out);
-    out.text
+    out
 }
 
 fn sum(cores: &[Arc<CoreCounters>], which: impl Fn(&CoreCounters) -> &Counter) -> u64 {
     cores.iter().map(|core| which(core).get()).sum()
 }
 
-fn requests(out: &mut Exposition, sites: &Sites) {
-    let name = "onehop_requests_total";
-    out.family(name, Counts, "Requests answered, by site, handler and status class.");
+fn requests(out: &mut Families, sites: &Sites) {
+    let help = "Requests answered, by site, handler, method and status class.";
+    let family = out.family("onehop_requests_total", Counts, help);
     for_each_handler(sites, |site, handler, totals| {
-        for (class, count) in totals.responses.iter().enumerate().filter(|(_, count)| **count > 0) {
-            let class = format!("{}xx", class + 1);
-            out.sample(name, &[("site", site), ("handler", handler), ("class", &class)], count);
+        for (method, classes) in METHODS.into_iter().zip(totals.responses) {
+            for (class, count) in classes.into_iter().enumerate().filter(|(_, count)| *count > 0) {
+                let class = format!("{}xx", class + 1);
+                let labels = [("site", site), ("handler", handler), ("method", method), ("class", &class)];
+                family.sample(&labels, count);
+            }
         }
     });
 }
 
-fn sent_bytes(out: &mut Exposition, sites: &Sites) {
-    let name = "onehop_sent_bytes_total";
-    out.family(name, Counts, "Bytes of answers' bodies.");
+fn sent_bytes(out: &mut Families, sites: &Sites) {
+    let family = out.family("onehop_sent_bytes_total", Counts, "Bytes of answers' bodies.");
     for (site, handlers) in sites {
         let sent: u64 = handlers.iter().map(|(_, totals)| totals.sent_bytes).sum();
-        out.sample(name, &[("site", site)], sent);
+        family.sample(&[("site", site)], sent);
     }
 }
 
-fn streams(out: &mut Exposition, sites: &Sites) {
-    let name = "onehop_streams_total";
-    out.family(
-        name,
+fn streams(out: &mut Families, sites: &Sites) {
+    let family = out.family(
+        "onehop_streams_total",
         Counts,
         "Responses that may last for ever: events, tunnels, long ones of unknown length.",
     );
     for_each_handler(sites, |site, handler, totals| {
         if totals.streams() > 0 {
-            out.sample(name, &[("site", site), ("handler", handler)], totals.streams());
+            family.sample(&[("site", site), ("handler", handler)], totals.streams());
         }
     });
-    let name = "onehop_streams_open";
-    out.family(name, Gauge, "Streams of events and tunnels that are open.");
+    let family = out.family("onehop_streams_open", Gauge, "Streams of events and tunnels that are open.");
     for_each_handler(sites, |site, handler, totals| {
         if totals.streams() > 0 {
-            out.sample(name, &[("site", site), ("handler", handler)], totals.streams_open);
+            family.sample(&[("site", site), ("handler", handler)], totals.streams_open);
         }
     });
 }
 
-fn latencies(out: &mut Exposition, sites: &Sites) {
+fn latencies(out: &mut Families, sites: &Sites) {
     for (name, help, latency) in LATENCIES {
-        out.family(name, Histogram, help);
+        let family = out.family(name, Histogram, help);
         for_each_handler(sites, |site, handler, totals| {
             let latency = latency(totals);
+            // A traced request is an example of the durations that it is among.
+            let exemplars = if name == DURATIONS { &*totals.exemplars } else { &[] };
             if latency.count() > 0 {
-                histogram(out, name, &[("site", site), ("handler", handler)], latency);
+                let labels = [("site", site), ("handler", handler)];
+                family.sample(&labels, Durations::new(latency, exemplars));
             }
         });
     }
-}
-
-fn histogram(out: &mut Exposition, name: &str, labels: &[(&str, &str); 2], latency: &Snapshot) {
-    let (bucket, [site, handler]) = (format!("{name}_bucket"), *labels);
-    for bound in BOUNDS_MICROS.map(|micros| micros * 1_000) {
-        let count = latency.count_to(Duration::from_nanos(bound));
-        out.sample(&bucket, &[site, handler, ("le", &seconds(bound))], count);
-    }
-    out.sample(&bucket, &[site, handler, ("le", "+Inf")], latency.count());
-    out.sample(&format!("{name}_sum"), labels, seconds(latency.nanos()));
-    out.sample(&format!("{name}_count"), labels, latency.count());
 }
 
 fn for_each_handler(sites: &Sites, mut each: impl FnMut(&str, &str, &HandlerTotals)) {
@@ -147,7 +132,7 @@ fn for_each_handler(sites: &Sites, mut each: impl FnMut(&str, &str, &HandlerTota
     }
 }
 
-fn process(out: &mut Exposition, registry: &Registry) {
+fn process(out: &mut Families, registry: &Registry) {
     let (opened, closed) = registry.connections();
     let open = opened.saturating_sub(closed);
     out.single("onehop_connections_open", Gauge, "Connections that are open.", open);
@@ -162,50 +147,60 @@ fn process(out: &mut Exposition, registry: &Registry) {
     );
 }
 
-fn handshakes(out: &mut Exposition, cores: &[Arc<CoreCounters>]) {
-    let name = "onehop_tls_handshakes_total";
-    out.family(name, Counts, "TLS handshakes completed: with a new session, or a resumed one.");
+fn handshakes(out: &mut Families, cores: &[Arc<CoreCounters>]) {
+    let family = out.family(
+        "onehop_tls_handshakes_total",
+        Counts,
+        "TLS handshakes completed: with a new session, or a resumed one.",
+    );
     for (number, kind) in ["full", "resumed"].into_iter().enumerate() {
-        out.sample(name, &[("kind", kind)], sum(cores, |core| &core.handshakes[number]));
+        family.sample(&[("kind", kind)], sum(cores, |core| &core.handshakes[number]));
     }
-    let name = "onehop_tls_handshake_failures_total";
-    out.family(name, Counts, "TLS handshakes that failed, by cause.");
+    let family =
+        out.family("onehop_tls_handshake_failures_total", Counts, "TLS handshakes that failed, by cause.");
     for (failure, cause) in HandshakeFailure::ALL {
         let failures = sum(cores, |core| &core.handshake_failures[failure as usize]);
-        out.sample(name, &[("cause", cause)], failures);
+        family.sample(&[("cause", cause)], failures);
     }
 }
 
-fn http2(out: &mut Exposition, cores: &[Arc<CoreCounters>]) {
-    let name = "onehop_http2_connections_total";
-    out.family(name, Counts, "Connections that speak HTTP/2.");
-    out.sample(name, &[], sum(cores, |core| &core.http2_connections));
-    let name = "onehop_http2_failures_total";
-    out.family(name, Counts, "HTTP/2 connections that were ended with an error, by cause.");
+fn http2(out: &mut Families, cores: &[Arc<CoreCounters>]) {
+    let family = out.family("onehop_http2_connections_total", Counts, "Connections that speak HTTP/2.");
+    family.sample(&[], sum(cores, |core| &core.http2_connections));
+    let family = out.family(
+        "onehop_http2_failures_total",
+        Counts,
+        "HTTP/2 connections that were ended with an error, by cause.",
+    );
     for (failure, cause) in Http2Failure::ALL {
-        out.sample(name, &[("cause", cause)], sum(cores, |core| &core.http2_failures[failure as usize]));
+        family.sample(&[("cause", cause)], sum(cores, |core| &core.http2_failures[failure as usize]));
     }
 }
 
-fn header_refusals(out: &mut Exposition, cores: &[Arc<CoreCounters>]) {
-    let name = "onehop_proxy_protocol_refusals_total";
-    out.family(name, Counts, "Connections closed over their header of the PROXY protocol, by cause.");
+fn header_refusals(out: &mut Families, cores: &[Arc<CoreCounters>]) {
+    let family = out.family(
+        "onehop_proxy_protocol_refusals_total",
+        Counts,
+        "Connections closed over their header of the PROXY protocol, by cause.",
+    );
     for (refusal, cause) in HeaderRefusal::ALL {
         let refusals = sum(cores, |core| &core.header_refusals[refusal as usize]);
-        out.sample(name, &[("cause", cause)], refusals);
+        family.sample(&[("cause", cause)], refusals);
     }
 }
 
-fn refused_connections(out: &mut Exposition, cores: &[Arc<CoreCounters>]) {
-    let name = "onehop_connections_refused_total";
-    out.family(name, Counts, "Connections closed because there were too many, of all or of one address.");
-    out.sample(name, &[("cause", "in_all")], sum(cores, |core| &core.too_many));
-    out.sample(name, &[("cause", "of_address")], sum(cores, |core| &core.too_many_of_address));
+fn refused_connections(out: &mut Families, cores: &[Arc<CoreCounters>]) {
+    let family = out.family(
+        "onehop_connections_refused_total",
+        Counts,
+        "Connections closed because there were too many, of all or of one address.",
+    );
+    family.sample(&[("cause", "in_all")], sum(cores, |core| &core.too_many));
+    family.sample(&[("cause", "of_address")], sum(cores, |core| &core.too_many_of_address));
 }
 
-fn refused(out: &mut Exposition, registry: &Registry) {
-    let name = "onehop_refused_total";
-    out.family(name, Counts, "Requests that no handler answered, by cause.");
+fn refused(out: &mut Families, registry: &Registry) {
+    let family = out.family("onehop_refused_total", Counts, "Requests that no handler answered, by cause.");
     let mut causes: BTreeMap<&str, (u16, u64)> = BTreeMap::new();
     for core in &registry.cores {
         for (cause, (status, count)) in core.refused.lock().unwrap_or_else(PoisonError::into_inner).iter() {
@@ -213,13 +208,8 @@ fn refused(out: &mut Exposition, registry: &Registry) {
         }
     }
     for (cause, (status, count)) in causes {
-        out.sample(name, &[("cause", cause), ("status", &status.to_string())], count);
+        family.sample(&[("cause", cause), ("status", &status.to_string())], count);
     }
-}
-
-fn seconds(nanos: u64) -> String {
-    let text = format!("{}.{:09}", nanos / 1_000_000_000, nanos % 1_000_000_000);
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 #[cfg(test)]
@@ -240,11 +230,14 @@ mod tests {
             rate_limits: vec![RateLimitStats::default()],
             ..Stats::default()
         };
-        let text = render(&Registry::new(1), &stats);
-        let families: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")).collect();
-        assert!(families.len() > 30, "{text}");
-        for name in families.iter().filter_map(|family| family.split(' ').next()) {
-            assert!(PAGE.contains(&format!("`{name}`")), "docs/control-api.md lacks {name}");
+        let families = families(&Registry::new(1), &stats);
+        assert!(families.iter().count() > 30);
+        for family in families.iter() {
+            assert!(
+                PAGE.contains(&format!("`{}`", family.name)),
+                "docs/control-api.md lacks {}",
+                family.name
+            );
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Every bound of the export of spans, with its unit and its reason. The first two are the defaults of OpenTelemetry's
+//! Every bound of exports, with its unit and its reason. The first two are the defaults of OpenTelemetry's
 //! specification for its batch processor.
 
 use std::time::Duration;

@@ -4,15 +4,23 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use onehop_config::checked::TraceExport;
+use onehop_config::checked::OtlpExport;
+use onehop_http1::Method;
 use onehop_message::trace_context::{self, SpanContext};
+use onehop_metrics::collect;
+use onehop_metrics::site::{Delivery, Exemplar};
+use onehop_metrics::stats::Stats;
+use onehop_metrics::{Handler, Registry};
+use onehop_otlp::limits::{SPANS_OF_EXPORT_MAX, SPANS_WAITING_MAX, STOP_WITHIN, TEXT_BYTES_MAX};
+use onehop_otlp::span::Value;
+use onehop_otlp::{MetricsExport, Span, Traces};
 use onehop_testkit::upstream::{Received, Upstream};
 use onehop_testkit::{TIMEOUT, free_address, wait_for};
-use onehop_traces::limits::{SPANS_OF_EXPORT_MAX, SPANS_WAITING_MAX, STOP_WITHIN, TEXT_BYTES_MAX};
-use onehop_traces::span::Value;
-use onehop_traces::{Span, Traces};
+use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value as Any;
+use opentelemetry_proto::tonic::metrics::v1::metric::Data;
+use opentelemetry_proto::tonic::metrics::v1::{Metric, number_data_point};
 use rustls::RootCertStore;
 
 const CALLER: &[u8] = b"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
@@ -39,8 +47,8 @@ fn sizes(receiver: &Upstream) -> Vec<usize> {
         .collect()
 }
 
-fn to(address: impl std::fmt::Display) -> Arc<TraceExport> {
-    Arc::new(TraceExport {
+fn to(address: impl std::fmt::Display) -> Arc<OtlpExport> {
+    Arc::new(OtlpExport {
         url: Some(format!("http://{address}/v1/traces")),
         headers: vec![("api-key".to_owned(), "a%20secret".to_owned())],
         timeout: TIMEOUT,
@@ -57,9 +65,9 @@ fn span(number: u64) -> Span {
         start: UNIX_EPOCH + Duration::from_secs(1_700_000_000),
         took: Duration::from_millis(1_500),
         attributes: vec![
-            ("http.request.method", Value::text(b"GET")),
-            ("http.response.status_code", Value::Number(500)),
-            ("onehop.queue_ms", Value::milliseconds(Duration::from_micros(2_500))),
+            ("http.request.method".into(), Value::text(b"GET")),
+            ("http.response.status_code".into(), Value::Number(500)),
+            ("onehop.queue_ms".into(), Value::milliseconds(Duration::from_micros(2_500))),
         ],
         has_failed: number == 1,
     }
@@ -184,4 +192,91 @@ fn long_texts_are_cut_off() {
     let Value::Text(text) = Value::text(&[b'a'; 2 * TEXT_BYTES_MAX]) else { panic!("a text") };
     assert_eq!(text.len(), TEXT_BYTES_MAX);
     assert!(span(2).start < SystemTime::now());
+}
+
+/// Exports what a registry with three requests has, every so often.
+fn metrics_export(to: Arc<OtlpExport>, reported: &Arc<Mutex<Vec<String>>>) -> MetricsExport {
+    let registry = Registry::new(1);
+    let counters = &registry.site("a.example")[0];
+    for (millis, status) in [(2, 200), (3, 200), (40, 503)] {
+        counters.record(
+            Handler::App,
+            Method::Get,
+            status,
+            10,
+            Duration::from_millis(millis),
+            Delivery::Whole,
+        );
+    }
+    let took = Duration::from_millis(3);
+    counters.exemplify(Handler::App, Exemplar { trace_id: 0xab, span_id: 0xcd, took, at: UNIX_EPOCH + took });
+    let read = move || Some(collect::families(&registry, &Stats { connections_max: 7, ..Stats::default() }));
+    let reports = Arc::clone(reported);
+    let report = Arc::new(move |message| reports.lock().expect("reports").push(message));
+    let roots = || Ok(Arc::new(RootCertStore::empty()));
+    MetricsExport::start(to, UNIX_EPOCH + Duration::from_secs(9), Box::new(read), roots, report)
+        .expect("a thread")
+}
+
+#[test]
+fn a_receiver_of_opentelemetry_understands_every_kind_of_metric() {
+    let receiver = receiver("127.0.0.1:0", "200 OK");
+    let export = metrics_export(to(receiver.address()), &Arc::default());
+    let received = wait_for("an export", || receiver.seen().first().cloned());
+    let body: ExportMetricsServiceRequest = serde_json::from_slice(&received.body).expect("an export");
+    let metrics = &body.resource_metrics[0].scope_metrics[0].metrics;
+    let of = |name: &str| -> &Metric { metrics.iter().find(|metric| metric.name == name).expect(name) };
+    let Some(Data::Sum(sum)) = &of("onehop_requests_total").data else { panic!("a sum") };
+    assert!(sum.is_monotonic && sum.aggregation_temporality == 2);
+    let counts: Vec<_> = sum.data_points.iter().map(|point| point.value).collect();
+    let int = |count| Some(number_data_point::Value::AsInt(count));
+    assert_eq!(counts, [int(2), int(1)]);
+    let point = &sum.data_points[0];
+    assert_eq!(point.start_time_unix_nano, 9_000_000_000);
+    let keys: Vec<&str> = point.attributes.iter().map(|pair| pair.key.as_str()).collect();
+    assert_eq!(keys, ["site", "handler", "method", "class"]);
+    let Some(Data::Gauge(gauge)) = &of("onehop_connections_max").data else { panic!("a gauge") };
+    assert_eq!(gauge.data_points[0].value, int(7));
+    let durations = of("onehop_request_duration_seconds");
+    assert_eq!(durations.unit, "s");
+    let Some(Data::Histogram(histogram)) = &durations.data else { panic!("a histogram") };
+    let point = &histogram.data_points[0];
+    assert_eq!((point.count, point.sum), (3, Some(0.045)));
+    assert_eq!(point.bucket_counts.len(), point.explicit_bounds.len() + 1);
+    let counted: Vec<_> = point.bucket_counts.iter().enumerate().filter(|(_, count)| **count > 0).collect();
+    let within = |bucket: usize| (point.explicit_bounds[bucket - 1], point.explicit_bounds[bucket]);
+    assert_eq!(
+        counted.iter().map(|(bucket, count)| (within(*bucket), **count)).collect::<Vec<_>>(),
+        [((0.001, 0.0025), 1), ((0.0025, 0.005), 1), ((0.025, 0.05), 1)]
+    );
+    assert_eq!(point.exemplars[0].trace_id, 0xab_u128.to_be_bytes());
+    export.stop();
+}
+
+#[test]
+fn metrics_are_exported_again_and_again_and_once_more_at_the_end() {
+    let receiver = receiver("127.0.0.1:0", "200 OK");
+    let export = metrics_export(to(receiver.address()), &Arc::default());
+    wait_for("three exports", || (receiver.requests() >= 3).then_some(()));
+    export.stop();
+    let mut rare = to(receiver.address());
+    Arc::get_mut(&mut rare).expect("its own").delay = Duration::from_secs(3_600);
+    let before = receiver.requests();
+    metrics_export(rare, &Arc::default()).stop();
+    assert_eq!(receiver.requests(), before + 1);
+}
+
+#[test]
+fn a_receiver_of_metrics_that_is_not_there_is_reported_once_and_when_it_is_back() {
+    let address = free_address().to_string();
+    let reported: Arc<Mutex<Vec<String>>> = Arc::default();
+    let export = metrics_export(to(&address), &reported);
+    let reports = || reported.lock().expect("reports").clone();
+    wait_for("a report", || (reports().len() == 1).then_some(()));
+    let receiver = receiver(&address, "200 OK");
+    wait_for("another", || (reports().len() == 2).then_some(()));
+    assert!(reports()[0].contains("Connection refused") && reports()[1].contains("again"), "{:?}", reports());
+    wait_for("an export", || receiver.seen().first().cloned());
+    export.stop();
+    assert_eq!(reports().len(), 2);
 }

@@ -1,5 +1,6 @@
 //! What is kept of a request.
 
+use std::borrow::Cow;
 use std::time::{Duration, SystemTime};
 
 use onehop_message::trace_context::SpanContext;
@@ -17,8 +18,8 @@ pub struct Span {
     pub start: SystemTime,
     /// Until its response was written or ready to be.
     pub took: Duration,
-    /// What is known of it, by the names of OpenTelemetry's semantic conventions.
-    pub attributes: Vec<(&'static str, Value)>,
+    /// What is known of it, by the names of OpenTelemetry's semantic conventions, and what `span_attributes` adds.
+    pub attributes: Vec<(Cow<'static, str>, Value)>,
     /// The server failed.
     pub has_failed: bool,
 }
