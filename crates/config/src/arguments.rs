@@ -96,3 +96,14 @@ pub(crate) fn no_block(line: &Directive) -> Result<(), Box<Problem>> {
     }
     Err(Problem::error("block", &line.name.place, format!("`{}` takes no block", line.name.text)))
 }
+
+/// The arguments of a condition that compares with something.
+pub(crate) fn at_least_one<'l>(line: &'l Directive, example: &str) -> Result<&'l [Token], Box<Problem>> {
+    if line.args.is_empty() {
+        let message = format!("`{}` needs something to compare with", line.name.text);
+        return Err(
+            Problem::error("arguments", &line.name.place, message).help(format!("for example `{example}`"))
+        );
+    }
+    Ok(&line.args)
+}

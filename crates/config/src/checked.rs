@@ -232,6 +232,23 @@ pub enum Condition {
         /// What its value must look like.
         value: HeaderTest,
     },
+    /// The values of a header field, of which one fits the expression.
+    HeaderRegexp {
+        /// Field name, lower case.
+        name: String,
+        /// What one of its values has to fit somewhere.
+        pattern: Pattern,
+    },
+    /// The path, decoded, fits the expression somewhere.
+    PathRegexp(Pattern),
+    /// The address of the connection's other end is in one of these networks.
+    RemoteIp(Vec<Network>),
+    /// The same of the client, whom trusted proxies may name.
+    ClientIp(Vec<Network>),
+    /// The request came in one of these ways.
+    Protocol(Vec<ProtocolTest>),
+    /// The query has these parameters.
+    Query(Vec<QueryTest>),
     /// A file of this list exists below the root; the first becomes `{file_match.relative}`.
     File(FileMatch),
     /// None of these matches.
@@ -247,6 +264,43 @@ pub enum HeaderTest {
     Absent,
     /// One of its values equals one of these, `*` at either end standing for anything.
     Like(Vec<String>),
+}
+
+/// A compiled regular expression. Two are equal where they are written alike.
+#[derive(Debug, Clone)]
+pub struct Pattern(pub regex_lite::Regex);
+
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.as_str() == other.0.as_str()
+    }
+}
+
+/// A way in which a request may come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProtocolTest {
+    /// `http`: not over TLS.
+    Http,
+    /// `https`: over TLS.
+    Https,
+    /// `grpc`: its `Content-Type` begins with `application/grpc`.
+    Grpc,
+    /// `http/1.1`, `http/1+` and so on: from this version on; only this one, unless `or_later`.
+    Version {
+        /// As two digits: 10, 11, 20, 30.
+        number: u8,
+        /// `http/2+`
+        or_later: bool,
+    },
+}
+
+/// A parameter of the query.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueryTest {
+    /// Its name, decoded; empty where the query has to be empty.
+    pub name: String,
+    /// One of its values is one of these; empty means any.
+    pub values: Vec<String>,
 }
 
 /// A `try_files` list.
@@ -333,6 +387,10 @@ pub enum Step {
     RateLimit(Arc<RateLimit>),
     /// `tracing`: the request is a span of its trace.
     Tracing(Tracing),
+    /// `basic_auth`: only who knows a password passes.
+    BasicAuth(Arc<BasicAuth>),
+    /// `request_body { max_size }`: bytes that the request's body may have.
+    RequestBody(u64),
     /// `log_skip`: the request is not logged.
     LogSkip,
     /// `log_append`: a field for the request's line.
@@ -374,6 +432,23 @@ pub struct HeaderStep {
     pub ops: Vec<HeaderOp>,
     /// Applied when the answer is written, instead of before the handler runs.
     pub deferred: bool,
+}
+
+/// `basic_auth`: users and their passwords.
+#[derive(Clone, PartialEq, Eq)]
+pub struct BasicAuth {
+    /// What a browser may show.
+    pub realm: String,
+    /// Names, and the bcrypt hashes of their passwords.
+    pub accounts: Vec<(String, Arc<str>)>,
+}
+
+/// Hashes are worth guessing at.
+impl std::fmt::Debug for BasicAuth {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names: Vec<&str> = self.accounts.iter().map(|(name, _)| name.as_str()).collect();
+        formatter.debug_struct("BasicAuth").field("realm", &self.realm).field("accounts", &names).finish()
+    }
 }
 
 /// One change to the header fields of an answer.
@@ -530,6 +605,8 @@ pub enum Placeholder {
     Query,
     /// `{?query}` (`{http.request.uri.prefixed_query}`): with its question mark, or empty
     PrefixedQuery,
+    /// `{http.auth.user.id}`: who `basic_auth` let in.
+    AuthUser,
     /// `{http.request.uri.query.*}`, `{query.*}`
     QueryValue(String),
     /// `{http.request.orig_uri}`, `{orig_uri}`

@@ -43,7 +43,8 @@ pub fn format(name: &str, text: &str) -> Result<String, Vec<Problem>> {
     if before.len() != after.len() || !before.iter().zip(&after).all(|(one, other)| same(one, other)) {
         let place = Location { file, span: 0..0 };
         let message = "this file cannot be formatted without a change of what it means".to_owned();
-        return Err(vec![*Problem::error("format", &place, message)]);
+        let help = "the file works as it is; this is a fault of `onehop fmt`: report it with the file";
+        return Err(vec![*Problem::error("format", &place, message).help(help)]);
     }
     Ok(formatted)
 }

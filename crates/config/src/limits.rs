@@ -241,3 +241,6 @@ pub const HISTORY_BYTES_MIN: u64 = 4 * 1024 * 1024;
 
 /// Attributes that `span_attributes` of one `tracing` adds to each span: a few facts, not the request.
 pub const SPAN_ATTRIBUTES_MAX: usize = 32;
+
+/// Users of one `basic_auth`: a file that people write. Who has more of them has an application that knows them.
+pub const BASIC_AUTH_ACCOUNTS_MAX: usize = 1000;

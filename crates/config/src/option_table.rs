@@ -337,6 +337,7 @@ impl Value<'_> {
 /// A word of a line that needs another one behind it.
 pub(crate) fn no_value(word: &Token) -> Box<Problem> {
     Problem::error("arguments", &word.place, format!("`{}` has no value behind it", word.text))
+        .help("write its value behind it, or take the word away")
 }
 
 /// Whether the help lists all options, because none has a similar name.

@@ -110,13 +110,38 @@ impl Problem {
             code,
             message,
             label: String::new(),
-            help: None,
+            help: usual_help(code).map(str::to_owned),
             file: Arc::clone(&place.file),
             span: place.span.clone(),
             line,
             column,
         })
     }
+}
+
+/// What to do about problems of one kind, where the place does not know better. Every problem names a next step.
+fn usual_help(code: &str) -> Option<&'static str> {
+    Some(match code {
+        "address" => {
+            "an address is written `example.com`, `:8080`, `127.0.0.1:8080` or `unix//run/site.sock`"
+        }
+        "arguments" => "`onehop help directive NAME` shows how a directive is written",
+        "block" => "take the block away, or move it to the line that it belongs to",
+        "brace" => "take it away, or look for the `{` that is missing above",
+        "certificate" => "name an issuer that can give one, or files: `tls cert.pem key.pem`",
+        "duplicate-option" => "keep one of them",
+        "duration" | "number" | "size" => "write a value within these bounds",
+        "host" => "a host is a name (`example.com`), `*.` before a name, or an IP address",
+        "import" | "unreadable" => "look whether the path is right, and whether this user may read it",
+        "no-effect" => "take the line away",
+        "not-yet" => "leave it out; docs/caddy-differences.md has what can be written instead",
+        "too-deep" => "write it with fewer levels",
+        "too-large" => "write fewer of them, or shorter ones",
+        "upstream" => {
+            "an upstream is written `localhost:3000`, `https://api.example.com` or `unix//run/app.sock`"
+        }
+        _ => return None,
+    })
 }
 
 /// `file:line:column: error: message`, the line, a marker below it, the help.

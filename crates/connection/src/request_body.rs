@@ -28,6 +28,8 @@ pub struct RequestBody<'l, 'c> {
     /// How much longer the client is waited for, in all; each byte that arrives adds to it.
     time_left: Duration,
     is_tunnel: bool,
+    /// Bytes that may still come, before it is too large.
+    bytes_left: u64,
     /// Some of it was taken.
     is_started: bool,
 }
@@ -46,12 +48,29 @@ impl<'l, 'c> RequestBody<'l, 'c> {
     /// The body of the request whose head was read from `input` last.
     pub fn new(io: &'l ExchangeIo<'c>, input: &'l mut Input) -> Self {
         let time_left = io.core.timeouts().body_progress;
-        Self { io, input, deadline: None, time_left, is_tunnel: false, is_started: false }
+        Self {
+            io,
+            input,
+            deadline: None,
+            time_left,
+            is_tunnel: false,
+            bytes_left: u64::MAX,
+            is_started: false,
+        }
     }
 
     /// Whether it can be read from its beginning: none of it was taken, or there is none.
     pub fn is_whole(&self) -> bool {
         !self.is_started || self.length() == BodyLength::None
+    }
+
+    /// From now on at most so many bytes are taken; more are [`HttpError::BodyTooLarge`], at once where the head declares them.
+    pub fn limit(&mut self, bytes: u64) -> Result<(), HttpError> {
+        self.bytes_left = bytes;
+        match self.length() {
+            BodyLength::Known(length) if length > bytes => Err(HttpError::BodyTooLarge),
+            BodyLength::None | BodyLength::Known(_) | BodyLength::Chunked => Ok(()),
+        }
     }
 
     /// The length that the head declares.
@@ -114,6 +133,8 @@ impl<'l, 'c> RequestBody<'l, 'c> {
                 BodyRead::Data { at, consumed } => {
                     self.is_started = true;
                     let data = unread.get(at).unwrap_or_default();
+                    let left_of_body = self.bytes_left.checked_sub(data.len() as u64);
+                    self.bytes_left = left_of_body.ok_or(HttpError::BodyTooLarge)?;
                     into.extend_from_slice(data);
                     left = left.saturating_sub(data.len());
                     self.input.consume(consumed);

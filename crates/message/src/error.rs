@@ -52,6 +52,10 @@ pub enum HttpError {
     HeadTimeout,
     /// The body made no progress.
     BodyTimeout,
+    /// The client has not proved who it is (RFC 9110 section 15.5.2).
+    Unauthorized,
+    /// The body is larger than `request_body` allows (RFC 9110 section 15.5.14).
+    BodyTooLarge,
     /// More connections than the process may have.
     TooManyConnections,
     /// The client has asked more often than `rate_limit` lets it.
@@ -215,6 +219,8 @@ impl HttpError {
             HttpError::PreconditionFailed => 412,
             HttpError::RangeNotSatisfiable { .. } => 416,
             HttpError::HeadTimeout | HttpError::BodyTimeout => 408,
+            HttpError::Unauthorized => 401,
+            HttpError::BodyTooLarge => 413,
             HttpError::TooManyConnections => 503,
             // RFC 6585 section 4
             HttpError::RateLimited { .. } => 429,
@@ -310,6 +316,8 @@ impl HttpError {
             HttpError::RangeNotSatisfiable { .. } => "range_not_satisfiable",
             HttpError::HeadTimeout => "head_timeout",
             HttpError::BodyTimeout => "body_timeout",
+            HttpError::Unauthorized => "unauthorized",
+            HttpError::BodyTooLarge => "body_too_large",
             HttpError::TooManyConnections => "too_many_connections",
             HttpError::RateLimited { .. } => "rate_limited",
             HttpError::Configured(_) => "configured",

@@ -24,9 +24,10 @@ pub fn fill(error: HttpError, response: &mut Response) {
         HttpError::RangeNotSatisfiable { length } => {
             response.fields.add("Content-Range", format!("bytes */{length}").as_bytes());
         }
-        HttpError::HeadTimeout | HttpError::BodyTimeout | HttpError::TooManyConnections => {
-            response.close = true
-        }
+        HttpError::HeadTimeout
+        | HttpError::BodyTimeout
+        | HttpError::BodyTooLarge
+        | HttpError::TooManyConnections => response.close = true,
         HttpError::RateLimited { retry_after }
         | HttpError::AppFailing { retry_after }
         | HttpError::AppQueueFull { retry_after }
@@ -37,6 +38,7 @@ pub fn fill(error: HttpError, response: &mut Response) {
         HttpError::Shed { retry_after, .. } => add_retry_after(response, retry_after),
         HttpError::UnknownHost
         | HttpError::NotFound
+        | HttpError::Unauthorized
         | HttpError::Forbidden
         | HttpError::BadPath
         | HttpError::PreconditionFailed

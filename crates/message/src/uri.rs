@@ -29,6 +29,15 @@ pub fn decode_query(text: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(decode_path(&spaced).into_owned())
 }
 
+/// The values of a parameter in a query, without their escapes, in their order. `name` has none.
+pub fn query_values<'q>(query: &'q [u8], name: &'q [u8]) -> impl Iterator<Item = Cow<'q, [u8]>> {
+    let pairs = query.split(|byte| *byte == b'&').filter(|pair| !pair.is_empty()).map(|pair| {
+        let mut halves = pair.splitn(2, |byte| *byte == b'=');
+        (halves.next().unwrap_or_default(), halves.next().unwrap_or_default())
+    });
+    pairs.filter(move |(key, _)| *decode_query(key) == *name).map(|(_, value)| decode_query(value))
+}
+
 /// The bytes that a percent-encoded text stands for (RFC 3986 section 2.1); `None` where an escape is broken.
 pub fn percent_decode(text: &[u8]) -> Option<Cow<'_, [u8]>> {
     if !text.contains(&b'%') {

@@ -87,6 +87,7 @@ fn obey() -> Result<(), Failure> {
         Command::Certs(certs) => commands::certs::certs(certs),
         Command::Trust(trust) => commands::trust::trust(trust),
         Command::Untrust(untrust) => commands::trust::untrust(untrust),
+        Command::HashPassword(password) => commands::hash_password::hash_password(password),
         Command::Bench(bench) => commands::bench::bench(bench),
         Command::Try(asked) => commands::side_by_side::run(asked),
         Command::Completions(completions) => commands::standard_output::completions(completions),

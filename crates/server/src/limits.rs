@@ -309,3 +309,13 @@ pub const VISITS_SITES_MAX: usize = 50;
 
 /// Rows that are shown of each kind.
 pub const VISITS_SHOWN_MAX: usize = 20;
+
+/// Passwords that wait to be checked against their hash; more are answered with 503: at a tenth of a second each, the last one
+/// waits as long as a person does.
+pub const PASSWORD_CHECKS_WAITING_MAX: usize = 128;
+
+/// How long a request waits for the check of its password.
+pub const PASSWORD_CHECK_DEADLINE: Duration = Duration::from_secs(15);
+
+/// Passwords that were right and are remembered, 32 bytes each; then all are forgotten, and checked once more.
+pub const PASSWORDS_REMEMBERED_MAX: usize = 4096;

@@ -26,7 +26,8 @@ pub(super) fn file_condition(cx: &mut Context<'_>, line: &Directive) -> Result<C
             ("try_policy", [policy]) => found.policy = try_policy(policy)?,
             ("root" | "try_files" | "try_policy", _) => {
                 let message = format!("`{}` has too few or too many arguments", option.name.text);
-                return Err(Problem::error("arguments", &option.name.place, message));
+                let help = "it is written `root FOLDER`, `try_files FILE…` or `try_policy first_exist`";
+                return Err(Problem::error("arguments", &option.name.place, message).help(help));
             }
             ("split_path", _) => {
                 let message = "`split_path` is an option of Caddy that onehop does not have yet";

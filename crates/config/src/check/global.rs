@@ -235,7 +235,7 @@ pub(crate) fn global(cx: &mut Context<'_>, lines: &[Directive]) -> Global {
         let place = seen.iter().rev().find(|name| name.text.ends_with("_port")).map(|name| &name.place);
         if let Some(place) = place {
             let message = "`http_port` and `https_port` cannot be the same";
-            cx.problems.push(Problem::error("port", place, message));
+            cx.problems.push(Problem::error("port", place, message).help("give one of them another port"));
         }
     }
     global
@@ -288,14 +288,15 @@ fn only_off(line: &Directive) -> Result<(), Box<Problem>> {
             "arguments",
             &line.name.place,
             format!("`{0}` can only be `{0} off`", line.name.text),
-        )),
+        )
+        .help(format!("write `{} off`, or take the line away", line.name.text))),
     }
 }
 
 fn debug(cx: &mut Context<'_>, _: &mut Global, line: &Directive) -> Result<(), Box<Problem>> {
     let place = &line.name.place;
     if !line.args.is_empty() || line.block.is_some() {
-        return Err(Problem::error("arguments", place, "`debug` takes nothing"));
+        return Err(Problem::error("arguments", place, "`debug` takes nothing").help("write `debug` alone"));
     }
     cx.problems.push(Problem::warning("no-effect", place, "`debug` changes nothing yet"));
     Ok(())

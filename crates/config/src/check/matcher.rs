@@ -6,7 +6,8 @@ use super::file_match::file_condition;
 use super::path_pattern::path_pattern;
 use super::template::fixed;
 use super::value::field_name;
-use super::{Context, host_pattern};
+use super::{Context, conditions, host_pattern};
+use crate::arguments::at_least_one;
 use crate::checked::{Condition, HeaderTest, Matcher};
 use crate::limits::BLOCK_DEPTH_MAX;
 use crate::nearest::nearest;
@@ -169,6 +170,16 @@ fn merge(all: &mut Vec<Condition>, new: Condition) {
             (Condition::Path(known), Condition::Path(new)) => return known.extend(new.iter().cloned()),
             (Condition::Method(known), Condition::Method(new)) => return known.extend(new.iter().cloned()),
             (Condition::Host(known), Condition::Host(new)) => return known.extend(new.iter().cloned()),
+            (Condition::RemoteIp(known), Condition::RemoteIp(new))
+            | (Condition::ClientIp(known), Condition::ClientIp(new)) => {
+                return known.extend(new.iter().copied());
+            }
+            (Condition::Protocol(known), Condition::Protocol(new)) => {
+                return known.extend(new.iter().copied());
+            }
+            (Condition::Query(known), Condition::Query(new)) => {
+                return new.iter().for_each(|test| conditions::add_query(known, test));
+            }
             (Condition::Not(known), Condition::Not(new)) => return known.extend(new.iter().cloned()),
             (Condition::File(known), Condition::File(new)) => {
                 known.candidates.extend(new.candidates.iter().cloned());
@@ -207,15 +218,20 @@ fn condition(cx: &mut Context<'_>, line: &Directive, depth: usize) -> Result<Con
         let message = "an expression is a matcher of Caddy that onehop does not have yet";
         return Err(Problem::error("not-yet", &name.place, message));
     }
-    let takes_no_block = ["path", "method", "host", "header"].contains(&name.text.as_str());
-    if line.block.is_some() && takes_no_block {
+    if line.block.is_some() && !matches!(name.text.as_str(), "file" | "not") {
         return Err(Problem::error("block", &name.place, format!("`{}` takes no block", name.text)));
     }
     match name.text.as_str() {
         "path" => path(cx, line),
+        "path_regexp" => conditions::path_regexp(line),
         "method" => method(cx, line),
         "host" => host(cx, line),
         "header" => header(cx, line),
+        "header_regexp" => conditions::header_regexp(line),
+        "remote_ip" => conditions::networks(cx, line).map(Condition::RemoteIp),
+        "client_ip" => conditions::networks(cx, line).map(Condition::ClientIp),
+        "protocol" => conditions::protocol(line),
+        "query" => conditions::query(cx, line),
         "file" => file_condition(cx, line),
         "not" => set(cx, line, depth + 1).map(|inner| Condition::Not(vec![inner])),
         word if MATCHERS.contains(&word) => {
@@ -227,20 +243,13 @@ fn condition(cx: &mut Context<'_>, line: &Directive, depth: usize) -> Result<Con
                 Problem::error("unknown-matcher", &name.place, format!("there is no matcher `{word}`"));
             Err(match nearest(word, MATCHERS) {
                 Some(near) => problem.help(format!("did you mean `{near}`?")),
-                None => problem.help("there are `path`, `method`, `host`, `header`, `file` and `not`"),
+                None => problem.help(
+                    "there are `path`, `path_regexp`, `method`, `host`, `header`, `header_regexp`, `remote_ip`, `client_ip`, \
+                     `protocol`, `query`, `file` and `not`",
+                ),
             })
         }
     }
-}
-
-fn at_least_one<'l>(line: &'l Directive, example: &str) -> Result<&'l [Token], Box<Problem>> {
-    if line.args.is_empty() {
-        let message = format!("`{}` needs something to compare with", line.name.text);
-        return Err(
-            Problem::error("arguments", &line.name.place, message).help(format!("for example `{example}`"))
-        );
-    }
-    Ok(&line.args)
 }
 
 fn path(cx: &mut Context<'_>, line: &Directive) -> Result<Condition, Box<Problem>> {

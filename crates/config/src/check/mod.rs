@@ -8,6 +8,7 @@
 mod address;
 mod automatic;
 mod certificates;
+mod conditions;
 pub(crate) mod file_match;
 mod global;
 mod history;

@@ -88,6 +88,7 @@ fn value(long: &str) -> Option<Placeholder> {
         "http.request.proto" => Placeholder::Protocol,
         "http.request.remote" => Placeholder::Remote,
         "http.request.remote.host" => Placeholder::RemoteHost,
+        "http.auth.user.id" => Placeholder::AuthUser,
         "http.vars.client_ip" => Placeholder::ClientIp,
         "http.request.remote.port" => Placeholder::RemotePort,
         "http.vars.root" => Placeholder::Root,

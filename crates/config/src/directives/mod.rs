@@ -4,6 +4,7 @@
 //! their place in the order depends on; it must not care about where it stands.
 
 mod app;
+mod basic_auth;
 mod bind;
 mod cookie;
 mod early_hints;
@@ -17,6 +18,7 @@ mod log;
 mod proxy;
 mod rate_limit;
 mod redir;
+mod request_body;
 mod respond;
 mod rewrite;
 mod root;
@@ -25,6 +27,7 @@ mod tls;
 mod tracing;
 mod trust;
 mod try_files;
+mod uri;
 
 use crate::arguments::wrong_arguments;
 use crate::check::Context;
@@ -62,8 +65,10 @@ enum Read {
 }
 
 /// The directives that work.
-const DIRECTIVES: [(&str, Read); 27] = [
+const DIRECTIVES: [(&str, Read); 31] = [
     ("app", Read::Routes(app::app)),
+    ("basic_auth", Read::Routes(basic_auth::basic_auth)),
+    ("basicauth", Read::Routes(basic_auth::basic_auth)),
     ("bind", Read::Site),
     ("early_hints", Read::Routes(early_hints::early_hints)),
     ("encode", Read::Routes(encode::encode)),
@@ -79,6 +84,7 @@ const DIRECTIVES: [(&str, Read); 27] = [
     ("log_skip", Read::Routes(log::log_skip)),
     ("rate_limit", Read::Routes(rate_limit::rate_limit)),
     ("redir", Read::Routes(redir::redir)),
+    ("request_body", Read::Routes(request_body::request_body)),
     ("respond", Read::Routes(respond::respond)),
     ("reverse_proxy", Read::Routes(proxy::reverse_proxy)),
     ("rewrite", Read::Routes(rewrite::rewrite)),
@@ -89,6 +95,7 @@ const DIRECTIVES: [(&str, Read); 27] = [
     ("tls", Read::Site),
     ("tracing", Read::Routes(tracing::tracing)),
     ("try_files", Read::Routes(|cx, _, line| try_files::try_files(cx, line))),
+    ("uri", Read::Routes(uri::uri)),
     ("import", Read::Import),
 ];
 
@@ -112,7 +119,10 @@ const WORDS_OF_NGINX: [(&str, &str); 20] = [
         "`handle_path /prefix/* { root * DIR; file_server }`, on lines of their own, serves a folder below a prefix",
     ),
     ("autoindex", "`file_server browse` lists folders"),
-    ("client_max_body_size", "onehop passes request bodies on piece by piece"),
+    (
+        "client_max_body_size",
+        "`request_body { max_size 10MB }`, on lines of their own, bounds the body of a request",
+    ),
     ("default_type", "onehop derives Content-Type from the file's name"),
     ("deny", "`respond 403` in a `handle` with a matcher refuses requests"),
     ("events", "remove this block: onehop starts one thread per core"),
@@ -160,6 +170,7 @@ pub(crate) fn outlines() -> Vec<Outline> {
         log::FORMAT_TRANSFORM.outline(),
         log::IP_MASK.outline(),
         log::SAMPLING.outline(),
+        request_body::OPTIONS.outline(),
         respond::OPTIONS.outline(),
         spa::OPTIONS.outline(),
         tls::OPTIONS.outline(),

@@ -186,7 +186,8 @@ impl Parser<'_> {
         }
         if let (None, Some(place)) = (self.peek(), comma) {
             let message = "another address must follow this comma";
-            self.problems.push(Problem::error("address-comma", &place, message));
+            let help = "write one, or take the comma away";
+            self.problems.push(Problem::error("address-comma", &place, message).help(help));
         }
         (keys, None)
     }
@@ -213,7 +214,7 @@ impl Parser<'_> {
             let message = format!("the address `{}` and its `{{` need a space between them", token.text);
             self.pending.push(Token { text: "{".into(), starts_line: false, ..token.clone() });
             keys.push(token);
-            return Err(Problem::error("address-brace", &place, message));
+            return Err(Problem::error("address-brace", &place, message).help("write a space before the `{`"));
         }
         *comma = token.text.ends_with(',').then(|| place.clone());
         if comma.is_some() {

@@ -33,7 +33,7 @@ errors!(an_undefined_matcher_names_the_nearest, ":8080 {\n\t@static path *.css\n
 errors!(a_matcher_defined_twice, ":8080 {\n\t@a path /a\n\t@a path /b\n\trespond @a hi\n}\n");
 errors!(
     a_matcher_of_caddy_is_not_yet_there,
-    ":8080 {\n\t@a remote_ip 10.0.0.0/8\n\t@b pth /x\n\t@c header Foo\n\trespond @a hi\n}\n"
+    ":8080 {\n\t@a vars {path} /x\n\t@b pth /x\n\t@c header Foo\n\trespond @a hi\n}\n"
 );
 errors!(
     an_unknown_placeholder,

@@ -10,6 +10,7 @@ mod limit;
 mod limit_errors;
 mod logs;
 mod memory;
+mod messages;
 mod outline;
 mod overrides;
 mod proxy;

@@ -66,6 +66,9 @@ impl Memory {
 
 /// Problems as a person sees them.
 pub(crate) fn text_of(problems: &[Problem]) -> String {
+    for problem in problems {
+        assert!(problem.help.is_some(), "it has no next step: {problem}");
+    }
     problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n\n")
 }
 

@@ -55,6 +55,8 @@ fn step(step: &Step) -> (String, &[Route]) {
         Step::Tracing(tracing) => {
             format!("tracing {}", tracing.span.as_ref().map(template).unwrap_or_default())
         }
+        Step::BasicAuth(auth) => format!("basic_auth {auth:?}"),
+        Step::RequestBody(bytes) => format!("request_body {bytes}"),
         Step::LogSkip => "log_skip".to_owned(),
         Step::LogAppend(append) => format!("log_append {} {}", append.key, template(&append.value)),
         Step::LogName(names) => format!("log_name {}", names.join(" ")),
@@ -106,6 +108,12 @@ fn condition(condition: &Condition) -> String {
         Condition::Header { name, value: HeaderTest::Like(values) } => {
             format!("header {name} {}", values.join(" "))
         }
+        Condition::HeaderRegexp { name, pattern } => format!("header_regexp {name} {}", pattern.0.as_str()),
+        Condition::PathRegexp(pattern) => format!("path_regexp {}", pattern.0.as_str()),
+        Condition::RemoteIp(networks) => format!("remote_ip {networks:?}"),
+        Condition::ClientIp(networks) => format!("client_ip {networks:?}"),
+        Condition::Protocol(tests) => format!("protocol {tests:?}"),
+        Condition::Query(tests) => format!("query {tests:?}"),
         Condition::File(found) => {
             let candidates: Vec<String> = found.candidates.iter().map(template).collect();
             let status = found.otherwise_status.map_or(String::new(), |status| format!(" ={status}"));

@@ -387,3 +387,79 @@ fn a_history_is_kept_for_90_days_unless_the_file_says_otherwise() {
         assert!(errors.contains(part), "{lines}: {errors}");
     }
 }
+
+#[test]
+fn conditions_of_one_kind_in_a_block_are_alternatives() {
+    let text = ":80 {\n\t@m {\n\t\tremote_ip 10.0.0.0/8\n\t\tremote_ip 192.0.2.1\n\t\tprotocol https\n\t\tprotocol http/2+\n\
+                \t\tquery a=1\n\t\tquery a=2 b=*\n\t}\n\trespond @m x\n}\n";
+    let checked = Memory::main(text).sound().checked;
+    let matcher = checked.sites[0].routes[0].matcher.as_ref().expect("a matcher");
+    let shown = conditions(matcher);
+    assert_eq!(matcher.all.len(), 3, "{shown}");
+    assert!(shown.contains("name: \"a\", values: [\"1\", \"2\"]"), "{shown}");
+}
+
+#[test]
+fn what_conditions_cannot_say() {
+    for (line, message) in [
+        ("remote_ip nonsense", "nonsense"),
+        ("remote_ip forwarded 10.0.0.1", "old option"),
+        ("remote_ip", "has no argument"),
+        ("path_regexp (", "no regular expression"),
+        ("path_regexp a b c", "do not fit"),
+        ("header_regexp X", "do not fit"),
+        ("protocol ftp", "there is no protocol `ftp`"),
+        ("protocol", "needs something"),
+        ("query a", "does not say a value"),
+        ("remote_ip 10.0.0.1 {\n\t\tx\n\t}", "takes no block"),
+    ] {
+        let text = format!(":80 {{\n\t@m {line}\n\trespond @m x\n}}\n");
+        let problems = Memory::main(&text).load();
+        let problems = text_of(&problems.err().unwrap_or_else(|| panic!("{line}")));
+        assert!(problems.contains(message), "{line}: {problems}");
+    }
+}
+
+#[test]
+fn users_have_bcrypt_hashes_and_these_are_shown_nowhere() {
+    let hash = "$2a$14$Zkx19XLiW6VYouLHR5NmfOFU0z2GTNmpkT/5qqR7hx4IjWJPDhjvG";
+    let of = |lines: &str| format!(":80 {{\n\tbasic_auth /admin/* {lines}\n\trespond x\n}}\n");
+    let checked =
+        Memory::main(&of(&format!("bcrypt inner {{\n\t\tbob {hash}\n\t\tann {hash}\n\t}}"))).sound().checked;
+    let Step::BasicAuth(auth) = &checked.sites[0].routes[0].step else {
+        panic!("{:?}", checked.sites[0].routes)
+    };
+    assert_eq!((auth.realm.as_str(), auth.accounts.len()), ("inner", 2));
+    assert!(!format!("{checked:?}").contains("Zkx19"));
+    for (lines, message) in [
+        ("", "has no user"),
+        ("{\n\t\tbob secret\n\t}", "`bob` has no bcrypt hash"),
+        (
+            "{\n\t\tbob $2a$99$Zkx19XLiW6VYouLHR5NmfOFU0z2GTNmpkT/5qqR7hx4IjWJPDhjvG\n\t}",
+            "`bob` has no bcrypt hash",
+        ),
+        ("argon2id {\n\t\tbob x\n\t}", "`argon2id`"),
+        ("scrypt {\n\t\tbob x\n\t}", "do not fit"),
+        (&format!("{{\n\t\tbob {hash}\n\t\tbob {hash}\n\t}}"), "has two passwords"),
+        (&format!("{{\n\t\ta:b {hash}\n\t}}"), "no colon"),
+    ] {
+        let problems = Memory::main(&of(lines)).load();
+        let problems = text_of(&problems.err().unwrap_or_else(|| panic!("{lines}")));
+        assert!(problems.contains(message), "{lines}: {problems}");
+        assert!(!problems.contains("secret") && !problems.contains("Zkx19"), "{problems}");
+    }
+}
+
+#[test]
+fn other_ways_to_change_a_uri_are_not_yet_there() {
+    for (line, message) in [
+        ("uri", "has no argument"),
+        ("uri strip_prefix", "do not fit"),
+        ("uri replace /a /b", "`uri replace` is a feature of Caddy"),
+        ("uri strip_prefx /a", "did you mean `strip_prefix`"),
+    ] {
+        let problems = Memory::main(&format!(":80 {{\n\t{line}\n\trespond x\n}}\n")).load();
+        let problems = text_of(&problems.err().unwrap_or_else(|| panic!("{line}")));
+        assert!(problems.contains(message), "{line}: {problems}");
+    }
+}

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use onehop_message::calendar::Moment;
 
-use super::Entry;
+use super::{Entry, USER_ID};
 
 /// Adds the line of a request.
 pub(super) fn line(entry: &Entry<'_>, is_combined: bool, at: SystemTime, out: &mut String) {
@@ -16,7 +16,16 @@ pub(super) fn line(entry: &Entry<'_>, is_combined: bool, at: SystemTime, out: &m
         Some(client) => _ = write!(out, "{client}"),
         None => out.push('-'),
     }
-    let _ = write!(out, " - - [{}] \"", Moment::of(at).common_log());
+    out.push_str(" - ");
+    match entry.appended(USER_ID) {
+        // A space would end the field.
+        Some(user) => push_escaped(
+            out,
+            &user.iter().map(|byte| if *byte == b' ' { b'_' } else { *byte }).collect::<Vec<_>>(),
+        ),
+        None => out.push('-'),
+    }
+    let _ = write!(out, " [{}] \"", Moment::of(at).common_log());
     match entry.head {
         Some(head) => {
             push_escaped(out, head.method_bytes());

@@ -48,6 +48,9 @@ const SECRET: [&str; 4] = ["cookie", "set-cookie", "authorization", "proxy-autho
 /// Is logged in place of such a value.
 const REDACTED: &[u8] = b"REDACTED";
 
+/// The appended field that has the user of `basic_auth`, as Caddy calls it.
+pub const USER_ID: &str = "user_id";
+
 /// The logger of requests, as Caddy calls it.
 const LOGGER: &str = "http.log.access";
 

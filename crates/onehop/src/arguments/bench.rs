@@ -640,11 +640,11 @@ mod tests {
     #[test]
     fn comparisons_are_those_that_bench_trust_tests() {
         #[derive(Parser)]
-        struct Line {
+        struct Arguments {
             #[command(flatten)]
             compare: Compare,
         }
-        let Line { compare } = Line::parse_from(["compare", "a", "b"]);
+        let Arguments { compare } = Arguments::parse_from(["compare", "a", "b"]);
         let tested = Settings::default();
         assert_eq!(
             (compare.rounds, compare.time, compare.warm_up, compare.confidence, compare.least),

@@ -83,6 +83,7 @@ pub(crate) enum Command {
     Certs(Certs),
     Trust(Trust),
     Untrust(Untrust),
+    HashPassword(HashPassword),
     Bench(Box<Bench>),
     Try(Try),
     Completions(Completions),
@@ -291,6 +292,24 @@ pub(crate) struct Fmt {
     /// Print the lines that would change
     #[arg(long)]
     pub(crate) diff: bool,
+}
+
+/// `onehop hash-password`
+#[derive(Debug, Args)]
+#[command(
+    about = "Print the hash of a password for `basic_auth`",
+    long_about = "Print the hash of a password for `basic_auth`.\n\n\
+        The password is asked for, twice and without showing it, or is the first line of standard input. The hash is bcrypt's, \
+        as those of `caddy hash-password`.",
+    after_help = "Examples:\n  \
+        onehop hash-password\n  \
+        pass show shop/admin | onehop hash-password\n\n\
+        Exit codes: 0 printed, 1 no password could be read, 2 the password has more than 72 bytes, or none."
+)]
+pub(crate) struct HashPassword {
+    /// How much work a guess is: one more doubles it
+    #[arg(long, value_name = "N", default_value_t = 12, value_parser = clap::value_parser!(u32).range(10..=16))]
+    pub(crate) cost: u32,
 }
 
 /// `onehop adapt`

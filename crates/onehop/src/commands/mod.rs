@@ -11,6 +11,7 @@ pub(crate) mod exec_worker;
 pub(crate) mod fmt;
 pub(crate) mod forms;
 pub(crate) mod guard;
+pub(crate) mod hash_password;
 pub(crate) mod help;
 pub(crate) mod init;
 pub(crate) mod inspect;

@@ -67,6 +67,12 @@ pub struct RequestContext<'a> {
     pub(crate) uuid: OnceCell<Box<str>>,
     /// The logs of the site that have the request.
     pub(crate) logs: Logs,
+    /// Who the client has proved to be, where `basic_auth` applies.
+    pub(crate) user: Option<String>,
+    /// What says in the response that a password is missing, where `basic_auth` applies.
+    pub(crate) password_challenge: Option<HeaderEdits<'a>>,
+    /// Bytes that the request's body may have, where `request_body` says so.
+    pub(crate) body_bytes_max: Option<u64>,
     /// Its span, where a `tracing` directive applies. In a box, since few requests have one.
     pub(crate) traced: Option<Box<Begun<'a>>>,
     /// Fields of `log_append`, with the values of those that are early. In a box, since few requests have one.
@@ -144,6 +150,9 @@ impl<'a> RequestContext<'a> {
             timing: None,
             uuid: OnceCell::new(),
             logs: Logs::USUAL,
+            user: None,
+            password_challenge: None,
+            body_bytes_max: None,
             traced: None,
             appended: None,
             failure: None,

@@ -7,15 +7,16 @@
 //! where there are none. Never imports `control/`: what it needs is in the snapshot.
 
 pub mod admission;
+mod blocking;
 mod conn;
 pub mod context;
 pub mod core;
-mod disk;
 pub mod early_hints;
 mod error_route;
 pub mod handle;
 pub mod incidents;
 pub mod listen;
+mod passwords;
 pub mod per_address;
 mod response_edits;
 pub mod retained;
@@ -37,13 +38,14 @@ use onehop_message::origin::Origin;
 use onehop_message::response::{Body, Response};
 use onehop_message::trace_context::SpanContext;
 use onehop_metrics::Handler;
-use onehop_metrics::access_log::Logs;
+use onehop_metrics::access_log::{Logs, USER_ID};
 use onehop_metrics::site::Delivery;
 use onehop_upstream::member::Member;
 
 use admission::Limiters;
+use blocking::{BlockingResult, BlockingWork};
 use context::{ErrorId, Failure, RequestContext};
-use disk::{DiskRead, DiskResult};
+
 use handle::proxy::max_forwards;
 use handle::{Handled, app, file, redirect, respond};
 use route::{Backend, Site, Snapshot, Target};
@@ -89,8 +91,8 @@ pub struct LogChoice {
 /// What a request waits for.
 #[derive(Debug)]
 pub(crate) enum Wait {
-    /// A thread that may block has to read this.
-    Disk(Box<DiskRead>),
+    /// A thread that may block has to do this.
+    Blocking(Box<BlockingWork>),
     /// An application or an upstream answers.
     Backend(Backend),
 }
@@ -217,7 +219,8 @@ impl<'a> Routing<'a> {
     fn walk_on(&mut self, response: &mut Response) -> Result<Option<Wait>, HttpError> {
         loop {
             let handled = match self.walk.next(&mut self.context)? {
-                Step::Lookup(lookup) => Handled::NeedsDisk(Box::new(DiskRead::Lookup(lookup))),
+                Step::Lookup(lookup) => Handled::NeedsBlocking(Box::new(BlockingWork::Lookup(lookup))),
+                Step::Password(check) => Handled::NeedsBlocking(Box::new(BlockingWork::Password(check))),
                 Step::Target(Target::Backend(backend)) if !self.ends_here(*backend) => {
                     return self.call(*backend, response).map(Some);
                 }
@@ -227,7 +230,7 @@ impl<'a> Routing<'a> {
             match handled {
                 Handled::Responded => break,
                 Handled::PassedOn => self.context.handler = self.context.failed_handler(),
-                Handled::NeedsDisk(read) => return Ok(Some(Wait::Disk(read))),
+                Handled::NeedsBlocking(read) => return Ok(Some(Wait::Blocking(read))),
             }
         }
         self.complete(response);
@@ -235,12 +238,13 @@ impl<'a> Routing<'a> {
     }
 
     /// Continues with what was read from disk, where the routes stopped.
-    pub(crate) fn resume(&mut self, read: DiskResult, response: &mut Response) -> Option<Wait> {
+    pub(crate) fn resume(&mut self, read: BlockingResult, response: &mut Response) -> Option<Wait> {
         match read {
-            DiskResult::Found(found) => self.walk.found(found),
-            DiskResult::PassedOn => self.context.handler = self.context.failed_handler(),
-            DiskResult::Error(error) => return self.fail(error, response),
-            DiskResult::Responded => {
+            BlockingResult::Found(found) => self.walk.found(found),
+            BlockingResult::Admitted(user) => self.context.user = Some(user),
+            BlockingResult::PassedOn => self.context.handler = self.context.failed_handler(),
+            BlockingResult::Error(error) => return self.fail(error, response),
+            BlockingResult::Responded => {
                 self.complete(response);
                 return None;
             }
@@ -252,6 +256,9 @@ impl<'a> Routing<'a> {
     pub(crate) fn fail(&mut self, error: HttpError, response: &mut Response) -> Option<Wait> {
         let context = &mut self.context;
         context.restore_failed_handler();
+        if error == HttpError::Unauthorized {
+            context.header_edits.extend(context.password_challenge.take());
+        }
         // As in Caddy, the first error counts where its own route fails.
         if context.failure.is_some() {
             self.answer_plainly(response);
@@ -376,7 +383,7 @@ fn traced(context: &mut RequestContext<'_>) -> Option<Box<Traced>> {
 fn log_choice(context: &mut RequestContext<'_>) -> Option<Box<LogChoice>> {
     let (logs, appended) = (context.logs, context.appended.take());
     let span = context.request.span.as_deref();
-    if logs == Logs::USUAL && appended.is_none() && span.is_none() {
+    if logs == Logs::USUAL && appended.is_none() && span.is_none() && context.user.is_none() {
         return None;
     }
     // The names that Caddy gives them.
@@ -388,7 +395,8 @@ fn log_choice(context: &mut RequestContext<'_>) -> Option<Box<LogChoice>> {
         let value = early.unwrap_or_else(|| route::expand(&append.value, context, route::Into::Text));
         (append.key.clone(), value)
     });
-    Some(Box::new(LogChoice { logs, appended: ids.chain(fields).collect() }))
+    let user = context.user.clone().map(|user| (USER_ID.to_owned(), user.into_bytes()));
+    Some(Box::new(LogChoice { logs, appended: ids.chain(user).chain(fields).collect() }))
 }
 
 /// Calls the handler of a target.

@@ -12,11 +12,12 @@ use onehop_message::uri;
 use onehop_metrics::access_log::Logs;
 use smallvec::SmallVec;
 
+use super::blocking::Lookup;
 use super::context::RequestContext;
-use super::disk::Lookup;
 use super::early_hints;
 use super::handle::header;
 use super::handle::try_files::{Lookups, Undecided};
+use super::passwords::PasswordCheck;
 use super::route::{self, Action, Root, Route, Site, Target};
 use super::tracing::{self, Begun};
 
@@ -45,6 +46,8 @@ pub(crate) enum Step<'a> {
     Target(&'a Target),
     /// A matcher has to know which file exists.
     Lookup(Lookup),
+    /// The walk continues if the password is right.
+    Password(PasswordCheck),
     /// No route is left.
     End,
 }
@@ -99,6 +102,11 @@ impl<'a> Walk<'a> {
                     }
                     self.levels.push(Level::new(routes));
                 }
+                Action::BasicAuth(auth) => {
+                    if let Some(check) = auth.admit(context)? {
+                        return Ok(Step::Password(check));
+                    }
+                }
                 action => take(action, context)?,
             }
         }
@@ -129,6 +137,8 @@ fn take<'a>(action: &'a Action, context: &mut RequestContext<'a>) -> Result<(), 
         Action::Limit(number) => context.limits.add(*number),
         Action::Priority(priority) => context.limits.set_priority(*priority),
         Action::RateLimit(limiter) => limiter.check(context)?,
+        // As in Caddy, the last one counts.
+        Action::RequestBody(bytes) => context.body_bytes_max = Some(*bytes),
         Action::LogSkip => context.logs = Logs::NONE,
         // What is skipped stays so.
         Action::LogName(logs) if context.logs != Logs::NONE => context.logs = *logs,
@@ -155,7 +165,7 @@ fn take<'a>(action: &'a Action, context: &mut RequestContext<'a>) -> Result<(), 
                 context.request.query = (!query.is_empty()).then_some(Cow::Owned(query));
             }
         }
-        Action::Handle(_) | Action::HandlePath { .. } | Action::Target(_) => {}
+        Action::Handle(_) | Action::HandlePath { .. } | Action::Target(_) | Action::BasicAuth(_) => {}
     }
     Ok(())
 }

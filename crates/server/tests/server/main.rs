@@ -18,10 +18,12 @@ mod harness;
 mod heads;
 mod hosts;
 mod listeners;
+mod matchers;
 mod observed;
 mod packed;
 #[path = "../../../archive/tests/packing/mod.rs"]
 mod packing;
+mod passwords;
 mod places;
 mod programs;
 mod proxy;

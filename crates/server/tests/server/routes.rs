@@ -113,3 +113,14 @@ fn a_replacement_takes_groups_from_the_configuration_only() {
     let server = server("header X-A one-two\nheader >X-A (\\w+)-(\\w+) $2-{query.x}\nrespond hello");
     assert_eq!(get(&server, "/?x=$1").field("X-A"), Some("two-$1"));
 }
+
+#[test]
+fn a_prefix_is_taken_off_for_what_follows() {
+    let server = server(
+        "@api path /v1/*\nuri @api strip_prefix v1\nrespond @never x\n@never path /never\nrespond {uri}",
+    );
+    assert_eq!(get(&server, "/v1/items?a=/v1/").text(), "/items?a=/v1/");
+    assert_eq!(get(&server, "//v1/items").text(), "/items", "the prefix is read as matchers read it");
+    assert_eq!(get(&server, "/v2/items").text(), "/v2/items");
+    assert_eq!(get(&server, "/v1/").text(), "/");
+}

@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use onehop_config::checked::Network;
 use onehop_message::request::Request;
 use onehop_message::trusted_proxies::Trust;
-use onehop_message::uri::decode_path;
+use onehop_message::uri::query_values;
 
 /// The text of an address; what Go calls the peer of a Unix socket where there is none.
 type Address = Vec<u8>;
@@ -34,19 +34,8 @@ pub(super) fn uri<'t>(request: &'t Request<'_>) -> Cow<'t, [u8]> {
 
 /// All values of a parameter: with the first one alone a client could choose its upstream by one and mean another.
 pub(super) fn query(request: &Request<'_>, name: &str) -> Option<Vec<u8>> {
-    let mut all = Vec::new();
-    let mut is_first = true;
-    for pair in request.query.as_deref().unwrap_or_default().split(|byte| *byte == b'&') {
-        let mut halves = pair.splitn(2, |byte| *byte == b'=');
-        let (key, value) = (halves.next().unwrap_or_default(), halves.next().unwrap_or_default());
-        if *decoded(key) != *name.as_bytes() || pair.is_empty() {
-            continue;
-        }
-        if !std::mem::take(&mut is_first) {
-            all.push(b',');
-        }
-        all.extend_from_slice(&decoded(value));
-    }
+    let values = query_values(request.query.as_deref().unwrap_or_default(), name.as_bytes());
+    let all = values.collect::<Vec<_>>().join(&b","[..]);
     (!all.is_empty()).then_some(all)
 }
 
@@ -54,15 +43,6 @@ pub(super) fn query(request: &Request<'_>, name: &str) -> Option<Vec<u8>> {
 pub(super) fn header<'t>(request: &'t Request<'_>, name: &str) -> Option<&'t [u8]> {
     let value = if name == "host" { request.head.host() } else { request.head.find(name) };
     value.filter(|value| !value.is_empty())
-}
-
-/// Without escapes; `+` is a space in a query.
-fn decoded(text: &[u8]) -> Cow<'_, [u8]> {
-    if !text.iter().any(|byte| matches!(byte, b'%' | b'+')) {
-        return Cow::Borrowed(text);
-    }
-    let spaced: Vec<u8> = text.iter().map(|byte| if *byte == b'+' { b' ' } else { *byte }).collect();
-    Cow::Owned(decode_path(&spaced).into_owned())
 }
 
 fn text(address: Option<IpAddr>) -> Address {

@@ -78,7 +78,8 @@ fn set(
             "environment",
             &value.place,
             "the value of a variable has a NUL character",
-        ));
+        )
+        .help("a process cannot have it: write the value without it"));
     }
     environment.set.push((key, value_text));
     Ok(())

@@ -78,6 +78,7 @@ fn matcher_is_file(cx: &Context<'_>, line: &Directive, problem: Box<Problem>) ->
 
 fn no_program(option: &Token) -> Box<Problem> {
     Problem::error("arguments", &option.place, "`command` does not say what is run")
+        .help("write what starts the application: `command npm start`")
 }
 
 /// A matcher and nothing behind it.
@@ -102,7 +103,8 @@ pub(super) fn words(cx: &Context<'_>, tokens: &[Token]) -> Result<Vec<String>, B
             return Err(Problem::error("too-large", &token.place, message));
         }
         if word.contains('\0') {
-            return Err(Problem::error("arguments", &token.place, "an argument has a NUL character"));
+            return Err(Problem::error("arguments", &token.place, "an argument has a NUL character")
+                .help("a process cannot have it: write the argument without it"));
         }
         words.push(word);
     }
@@ -193,7 +195,8 @@ pub(super) fn folder(cx: &Context<'_>, token: &Token) -> Result<PathBuf, Box<Pro
     match cx.source.entry(&path) {
         Some(Entry::Folder) => Ok(path),
         Some(_) => {
-            Err(Problem::error("no-folder", &token.place, format!("`{}` is no folder", path.display())))
+            Err(Problem::error("no-folder", &token.place, format!("`{}` is no folder", path.display()))
+                .help("name the folder in which it is"))
         }
         None => {
             Err(Problem::error("no-folder", &token.place, format!("there is no folder `{}`", path.display()))

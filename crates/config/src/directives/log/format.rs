@@ -95,7 +95,8 @@ pub(super) fn format(cx: &mut Context<'_>, option: &Directive) -> Result<LogForm
     let Some((kind, rest)) = option.args.split_first() else { return Err(wrong_arguments(option, FORMAT)) };
     if let Some(extra) = rest.get(usize::from(kind.text == "transform")) {
         let message = format!("`format {}` takes nothing more on its line", kind.text);
-        return Err(Problem::error("arguments", &extra.place, message));
+        let help = format!("take `{}` away", extra.text);
+        return Err(Problem::error("arguments", &extra.place, message).help(help));
     }
     match kind.text.as_str() {
         "json" => Ok(LogFormat::Json(json_time(cx, option))),
@@ -222,7 +223,8 @@ fn field_rule(cx: &mut Context<'_>, filter: &mut LogFilter, rule: &Directive) ->
     };
     if matches!(field, LogField::Level | LogField::Time | LogField::Logger | LogField::Message) {
         let message = format!("`{path}` stays as it is: readers of logs rely on it");
-        return Err(Problem::error("contradiction", place, message));
+        return Err(Problem::error("contradiction", place, message)
+            .help("choose another field, or take the line away"));
     }
     if filter.rules.iter().any(|known| known.field == field) {
         return Err(set_twice(&rule.name, &rule.name));
@@ -264,7 +266,8 @@ fn action(
             Ok(_) => Ok(FieldAction::Regexp { find: find.text.clone(), replace: replace.text.clone() }),
             Err(error) => {
                 let message = format!("`{}` is no regular expression: {error}", find.text);
-                Err(Problem::error("regexp", &find.place, message))
+                Err(Problem::error("regexp", &find.place, message)
+                    .help("look-around and back-references do not exist; `\\` before a character takes its meaning away"))
             }
         },
         ("ip_mask", args @ ([] | [_] | [_, _])) => {

@@ -213,7 +213,8 @@ fn output(cx: &mut Context<'_>, option: &Directive) -> Result<LogOutput, Box<Pro
             "arguments",
             &extra.place,
             format!("`output {}` takes nothing", kind.text),
-        ));
+        )
+        .help(format!("take `{}` away", extra.text)));
     }
     match kind.text.as_str() {
         "stdout" => Ok(LogOutput::Stdout),

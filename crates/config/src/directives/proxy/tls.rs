@@ -134,7 +134,8 @@ fn file(cx: &Context<'_>, token: &Token) -> Result<PathBuf, Box<Problem>> {
     let path = cx.absolute(&fixed(cx.source, token, "a file")?);
     match cx.source.entry(&path) {
         Some(Entry::File) => Ok(path),
-        Some(_) => Err(Problem::error("no-file", &token.place, format!("`{}` is no file", path.display()))),
+        Some(_) => Err(Problem::error("no-file", &token.place, format!("`{}` is no file", path.display()))
+            .help("name the file that is in it")),
         None => {
             Err(Problem::error("no-file", &token.place, format!("there is no file `{}`", path.display()))
                 .help(format!("relative paths start in {}", cx.base.display())))

@@ -6,7 +6,8 @@ use onehop_config::checked::limit::{Bound, Limit, Priority, RateKey, RateLimit};
 use onehop_config::checked::proxy::{BalancePolicy, Proxy, ProxyAddress, ProxyUpstream};
 use onehop_config::checked::{
     App, AppAddress, AppRun, Condition, Encoding, FileMatch, HeaderOp, HeaderTest, HostPattern, Matcher,
-    Part, PathPattern, Placeholder, RedirectKind, Step, Template, WorkerCount,
+    Network, Part, PathPattern, Placeholder, ProtocolTest, QueryTest, RedirectKind, Step, Template,
+    WorkerCount,
 };
 
 /// The directive, and what it does. `usual_status` is what `respond` answers with where nothing is written.
@@ -37,6 +38,10 @@ pub(super) fn step(step: &Step, usual_status: &str) -> (&'static str, String) {
         Step::Priority(priority) => ("limit", format!("priority {}", self::priority(*priority))),
         Step::RateLimit(rate) => ("rate_limit", rate_limit(rate)),
         Step::Tracing(tracing) => ("tracing", tracing.span.as_ref().map(template).unwrap_or_default()),
+        Step::BasicAuth(auth) => {
+            ("basic_auth", auth.accounts.iter().map(|(user, _)| user.as_str()).collect::<Vec<_>>().join(", "))
+        }
+        Step::RequestBody(bytes) => ("request_body", format!("at most {bytes} bytes")),
         Step::LogSkip => ("log_skip", String::new()),
         Step::LogAppend(append) => ("log_append", format!("{} {}", append.key, template(&append.value))),
         Step::LogName(names) => ("log_name", names.join(" ")),
@@ -209,11 +214,42 @@ fn condition(condition: &Condition) -> String {
         Condition::Header { name, value: HeaderTest::Like(values) } => {
             format!("{name} is {}", values.join(" or "))
         }
+        Condition::HeaderRegexp { name, pattern } => format!("{name} fits {}", pattern.0.as_str()),
+        Condition::PathRegexp(pattern) => format!("the path fits {}", pattern.0.as_str()),
+        Condition::RemoteIp(networks) => format!("from {}", networks_of(networks)),
+        Condition::ClientIp(networks) => format!("the client is of {}", networks_of(networks)),
+        Condition::Protocol(tests) => tests.iter().map(protocol).collect::<Vec<_>>().join(" or "),
+        Condition::Query(tests) => tests.iter().map(query).collect::<Vec<_>>().join(" and "),
         Condition::File(found) => file_match(found),
         Condition::Not(matchers) => {
             let inner: Vec<String> = matchers.iter().map(matcher).collect();
             format!("not ({})", inner.join(") and not ("))
         }
+    }
+}
+
+fn networks_of(networks: &[Network]) -> String {
+    networks.iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ")
+}
+
+fn protocol(test: &ProtocolTest) -> String {
+    match test {
+        ProtocolTest::Http => "http".to_owned(),
+        ProtocolTest::Https => "https".to_owned(),
+        ProtocolTest::Grpc => "grpc".to_owned(),
+        ProtocolTest::Version { number, or_later } => {
+            let later = if *or_later { " or later" } else { "" };
+            format!("HTTP/{}.{}{later}", number / 10, number % 10)
+        }
+    }
+}
+
+fn query(test: &QueryTest) -> String {
+    let QueryTest { name, values } = test;
+    match (name.as_str(), values.as_slice()) {
+        ("", []) => "no query".to_owned(),
+        (_, []) => format!("?{name} is there"),
+        _ => format!("?{name} is {}", values.join(" or ")),
     }
 }
 
@@ -295,6 +331,7 @@ fn placeholder(placeholder: &Placeholder) -> String {
         Placeholder::Protocol => "http.request.proto",
         Placeholder::Remote => "remote",
         Placeholder::RemoteHost => "remote_host",
+        Placeholder::AuthUser => "http.auth.user.id",
         Placeholder::ClientIp => "client_ip",
         Placeholder::RemotePort => "remote_port",
         Placeholder::Header(name) => return format!("header.{name}"),

@@ -9,8 +9,8 @@ use onehop_message::response::Response;
 use onehop_metrics::Handler;
 
 use super::Handled;
+use crate::request::blocking::BlockingWork;
 use crate::request::context::RequestContext;
-use crate::request::disk::DiskRead;
 use crate::request::route::{self, Root};
 
 /// An `spa` offers every coding that its store may hold, in this order.
@@ -44,7 +44,7 @@ pub(crate) fn file_server(
             let served = files::file_server(settings, &request, response)?;
             Ok(handled(context, served))
         }
-        Root::Disk(template) => Ok(Handled::NeedsDisk(Box::new(DiskRead::Tree {
+        Root::Disk(template) => Ok(Handled::NeedsBlocking(Box::new(BlockingWork::Tree {
             settings: Arc::clone(settings),
             root: route::expand_root(template, context).ok_or(HttpError::NotFound)?,
             request: OwnedFileRequest {
@@ -93,10 +93,12 @@ fn handled(context: &RequestContext<'_>, served: Served) -> Handled {
     match served {
         Served::Answered => Handled::Responded,
         Served::PassedOn => Handled::PassedOn,
-        Served::InPack(in_pack) => Handled::NeedsDisk(Box::new(DiskRead::Packed { in_pack, head: head() })),
+        Served::InPack(in_pack) => {
+            Handled::NeedsBlocking(Box::new(BlockingWork::Packed { in_pack, head: head() }))
+        }
         Served::OnDisk(on_disk) => {
             let is_named = context.failure.is_some();
-            Handled::NeedsDisk(Box::new(DiskRead::File { on_disk, head: head(), is_named }))
+            Handled::NeedsBlocking(Box::new(BlockingWork::File { on_disk, head: head(), is_named }))
         }
     }
 }

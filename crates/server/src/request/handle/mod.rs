@@ -4,6 +4,7 @@
 pub mod app;
 pub mod proxy;
 
+pub(crate) mod basic_auth;
 pub(crate) mod encode;
 pub(crate) mod error_page;
 pub(crate) mod file;
@@ -12,7 +13,7 @@ pub(crate) mod redirect;
 pub(crate) mod respond;
 pub(crate) mod try_files;
 
-use super::disk::DiskRead;
+use super::blocking::BlockingWork;
 
 /// What a handler did.
 #[derive(Debug)]
@@ -21,6 +22,6 @@ pub(crate) enum Handled {
     Responded,
     /// Nothing is there for it, and the next route may answer.
     PassedOn,
-    /// This has to be read first. In a box, because few requests need the disk and it is large.
-    NeedsDisk(Box<DiskRead>),
+    /// This has to be done first. In a box, because few requests need it and it is large.
+    NeedsBlocking(Box<BlockingWork>),
 }

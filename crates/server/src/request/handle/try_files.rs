@@ -6,8 +6,8 @@ use onehop_config::checked::{FileMatch, Part, Template};
 use onehop_files::find_candidate;
 use onehop_message::error::HttpError;
 
+use crate::request::blocking::Lookup;
 use crate::request::context::RequestContext;
-use crate::request::disk::Lookup;
 use crate::request::route::{self, Into, Root};
 
 /// Why a matcher has no result.

@@ -15,6 +15,7 @@ use onehop_metrics::access_log::Logs;
 use super::{Action, Backend, ErrorRoutes, Root, Route, Target};
 use crate::request::admission::rate::ClientRateLimiter;
 use crate::request::early_hints::EarlyHints;
+use crate::request::handle::basic_auth::BasicAuth;
 use crate::request::handle::header;
 
 /// Groups of one list of routes are bits of a word while a request walks.
@@ -145,6 +146,8 @@ fn action(step: &Step, known: Known<'_>) -> Action {
             Action::Limit(place.and_then(|place| u8::try_from(place).ok()).unwrap_or(u8::MAX))
         }
         Step::Priority(priority) => Action::Priority(*priority),
+        Step::BasicAuth(settings) => Action::BasicAuth(BasicAuth::new(settings)),
+        Step::RequestBody(bytes) => Action::RequestBody(*bytes),
         Step::LogSkip => Action::LogSkip,
         Step::LogAppend(append) => Action::LogAppend(append.clone()),
         Step::Tracing(tracing) => Action::Tracing(tracing.clone()),

@@ -1,8 +1,11 @@
 //! Conditions on a request, evaluated on the URI as it is now.
 
-use onehop_config::checked::{Condition, FileMatch, HeaderTest, Matcher};
+use onehop_config::checked::{Condition, FileMatch, HeaderTest, Matcher, ProtocolTest, QueryTest};
+use onehop_http1::Version;
 use onehop_message::error::HttpError;
-use onehop_message::uri::host_without_port;
+use onehop_message::request::Request;
+use onehop_message::trusted_proxies::Trust;
+use onehop_message::uri::{self, host_without_port};
 
 use super::hosts::host_matches;
 use crate::request::context::RequestContext;
@@ -38,6 +41,24 @@ fn holds(
             hosts.iter().any(|pattern| host_matches(pattern, host))
         }
         Condition::Header { name, value } => header_holds(context, name, value),
+        Condition::HeaderRegexp { name, pattern } => {
+            let mut values = context.request.head.find_all(name);
+            values.any(|value| pattern.0.is_match(&String::from_utf8_lossy(value)))
+        }
+        Condition::PathRegexp(pattern) => {
+            pattern.0.is_match(&String::from_utf8_lossy(context.request.path.merged()))
+        }
+        Condition::RemoteIp(networks) => {
+            let peer = context.request.origin.peer.map(|peer| peer.ip().to_canonical());
+            peer.is_some_and(|peer| networks.iter().any(|network| network.contains(peer)))
+        }
+        Condition::ClientIp(networks) => {
+            let Request { head, origin, .. } = &context.request;
+            let client = Trust::of(context.trusted_proxies, origin).client(head, origin);
+            client.is_some_and(|client| networks.iter().any(|network| network.contains(client)))
+        }
+        Condition::Protocol(tests) => tests.iter().any(|test| protocol_holds(context, *test)),
+        Condition::Query(tests) => tests.iter().all(|test| query_holds(context, test)),
         Condition::File(wanted) => file_holds(wanted, context, lookups)?,
         Condition::Not(matchers) => {
             for matcher in matchers {
@@ -48,6 +69,35 @@ fn holds(
             true
         }
     })
+}
+
+fn protocol_holds(context: &RequestContext<'_>, test: ProtocolTest) -> bool {
+    let Request { head, origin, .. } = &context.request;
+    match test {
+        ProtocolTest::Http => !origin.tls,
+        ProtocolTest::Https => origin.tls,
+        ProtocolTest::Grpc => {
+            head.find("content-type").is_some_and(|kind| kind.starts_with(b"application/grpc"))
+        }
+        ProtocolTest::Version { number, or_later } => {
+            let own = match head.version() {
+                Version::Http10 => 10,
+                Version::Http11 => 11,
+                Version::Http2 => 20,
+            };
+            own == number || (or_later && own > number)
+        }
+    }
+}
+
+/// Names and values are compared without their escapes, as `{query.name}` shows them.
+fn query_holds(context: &RequestContext<'_>, test: &QueryTest) -> bool {
+    let query = context.request.query.as_deref().unwrap_or_default();
+    if test.name.is_empty() && test.values.is_empty() {
+        return query.is_empty();
+    }
+    let mut found = uri::query_values(query, test.name.as_bytes());
+    found.any(|value| test.values.is_empty() || test.values.iter().any(|wanted| *value == *wanted.as_bytes()))
 }
 
 fn contains(text: &[u8], needle: &[u8]) -> bool {

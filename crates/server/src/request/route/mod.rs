@@ -34,6 +34,7 @@ pub(crate) use template::{Into, expand, expand_root};
 use crate::request::admission::SiteLimiters;
 use crate::request::admission::rate::ClientRateLimiter;
 use crate::request::early_hints::EarlyHints;
+use crate::request::handle::basic_auth::BasicAuth;
 use crate::request::handle::proxy::Proxy;
 use crate::request::per_address::PerAddress;
 use onehop_files::store::Store;
@@ -145,6 +146,9 @@ pub enum Action {
     Limit(u8),
     Priority(Priority),
     RateLimit(Arc<ClientRateLimiter>),
+    BasicAuth(BasicAuth),
+    /// Bytes that the body may have.
+    RequestBody(u64),
     LogSkip,
     LogAppend(LogAppend),
     Tracing(Tracing),

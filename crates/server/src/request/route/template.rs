@@ -12,7 +12,9 @@ use onehop_http1::RequestHead;
 use onehop_message::request::Request;
 use onehop_message::tls_session::{ClientCertificate, TlsSession};
 use onehop_message::trusted_proxies::Trust;
-use onehop_message::uri::{decode_path, escape_path, file_extension, host_without_port, last_segment};
+use onehop_message::uri::{
+    decode_path, escape_path, file_extension, host_without_port, last_segment, query_values,
+};
 use onehop_message::{cookies, path};
 use onehop_upstream::member::Member;
 
@@ -94,7 +96,7 @@ fn escape_from(begin: usize, placeholder: &Placeholder, into: Into, out: &mut Ve
         Into::Uri
             if matches!(
                 placeholder,
-                P::QueryValue(_) | P::Header(_) | P::Cookie(_) | P::HostLabel(_) | P::Tls(_)
+                P::QueryValue(_) | P::Header(_) | P::Cookie(_) | P::HostLabel(_) | P::Tls(_) | P::AuthUser
             ) =>
         {
             let raw = out.split_off(begin);
@@ -156,6 +158,7 @@ fn value(placeholder: &Placeholder, context: &RequestContext<'_>, into: Into, ou
         P::RemoteHost => {
             push_text(context.request.origin.peer.map(|peer| peer.ip().to_canonical().to_string()), out)
         }
+        P::AuthUser => out.extend_from_slice(context.user.as_deref().unwrap_or_default().as_bytes()),
         P::ClientIp => {
             let Request { head, origin, .. } = &context.request;
             let client = Trust::of(context.trusted_proxies, origin).client(head, origin);
@@ -323,14 +326,8 @@ fn push_port(host: &[u8], context: &RequestContext<'_>, out: &mut Vec<u8>) {
 }
 
 fn push_query_value(query: Option<&[u8]>, name: &str, out: &mut Vec<u8>) {
-    for pair in query.unwrap_or_default().split(|b| *b == b'&') {
-        let mut halves = pair.splitn(2, |b| *b == b'=');
-        let (key, value) = (halves.next().unwrap_or_default(), halves.next().unwrap_or_default());
-        if *decode_path(key) == *name.as_bytes() {
-            let spaced: Vec<u8> = value.iter().map(|b| if *b == b'+' { b' ' } else { *b }).collect();
-            out.extend_from_slice(&decode_path(&spaced));
-            return;
-        }
+    if let Some(value) = query_values(query.unwrap_or_default(), name.as_bytes()).next() {
+        out.extend_from_slice(&value);
     }
 }
 

@@ -328,3 +328,25 @@ fn a_client_that_leaves_while_the_program_takes_nothing_is_noticed() {
     drop(sender);
     program.wait_for_ends(1);
 }
+
+#[test]
+fn a_body_larger_than_request_body_allows_is_413_however_it_is_sent() {
+    let program = echo();
+    let server = serve_with(program.address, "", "request_body /up {\nmax_size 10B\n}");
+    let ask = |path: &str, fields: &str, body: &str| {
+        let mut client = server.connect();
+        client.send(format!("POST {path} HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n{body}"));
+        let answer = client.answer();
+        (answer.status, answer.text())
+    };
+    let chunked = "Transfer-Encoding: chunked\r\n";
+    assert_eq!(ask("/up", "Content-Length: 10\r\n", "0123456789"), (200, "0123456789".to_owned()));
+    assert_eq!(ask("/up", chunked, "5\r\n01234\r\n5\r\n56789\r\n0\r\n\r\n"), (200, "0123456789".to_owned()));
+    let asked = program.heads().len();
+    assert_eq!(ask("/up", "Content-Length: 11\r\n", "0123456789a").0, 413);
+    assert_eq!(ask("/up", "Content-Length: 11\r\nExpect: 100-continue\r\n", "").0, 413);
+    assert_eq!(program.heads().len(), asked, "what the head declares is refused before anybody is asked");
+    assert_eq!(ask("/up", chunked, "5\r\n01234\r\n6\r\n56789a\r\n0\r\n\r\n").0, 413);
+    assert_eq!(ask("/other", "Content-Length: 11\r\n", "0123456789a").0, 200);
+    assert_eq!(server.metric("onehop_refused_total{cause=\"body_too_large\",status=\"413\"}"), 3);
+}

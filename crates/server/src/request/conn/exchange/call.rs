@@ -163,16 +163,18 @@ impl Exchange {
         let arrived = arrival::arrive(acquired, backend, context, &view.snapshot, &io, &mut upload).await;
         let acquired = arrived.unwrap_or_else(|error| Acquired::Rejected(error, None));
         super::note(routing, |timing| timing.arrived(waits_for_body, acquired.limit()));
-        let mut refused = match admit(acquired, &mut upload).await {
-            Ok(mut permits) => {
-                if !upload.has_arrived() {
-                    permits.forget_time();
+        let is_small_enough = context.body_bytes_max.map_or(Ok(()), |bytes| upload.limit(bytes));
+        let mut refused =
+            match admit(acquired, &mut upload).await.and_then(|permits| is_small_enough.map(|()| permits)) {
+                Ok(mut permits) => {
+                    if !upload.has_arrived() {
+                        permits.forget_time();
+                    }
+                    held.replace(permits);
+                    None
                 }
-                held.replace(permits);
-                None
-            }
-            Err(error) => Some(error),
-        };
+                Err(error) => Some(error),
+            };
         loop {
             let mut download = ResponseWriter::new(&io, output);
             let mut ended = match refused.take() {
@@ -278,7 +280,7 @@ async fn fail(
     let mut wait = routing.fail(error, response)?;
     let backend = loop {
         match wait {
-            Wait::Disk(read) => wait = routing.resume(read.perform(response).await, response)?,
+            Wait::Blocking(read) => wait = routing.resume(read.perform(response).await, response)?,
             Wait::Backend(backend) => break backend,
         }
     };

@@ -29,8 +29,8 @@ use onehop_message::origin::Origin;
 use onehop_message::response::Response;
 
 use crate::request::admission::{Acquired, Permits};
+use crate::request::blocking::BlockingWork;
 use crate::request::core::{Core, View};
-use crate::request::disk::DiskRead;
 use crate::request::route::Backend;
 use crate::request::timing::Timing;
 use crate::request::{Routing, Served, Wait, find_site};
@@ -128,8 +128,8 @@ impl Exchange {
             acquired => {
                 let busy = Busy { input, output, head, response };
                 Begun::Waits(match wait {
-                    Wait::Disk(read) => {
-                        Box::pin(self.read_disk(routing, read, acquired, busy, view, started))
+                    Wait::Blocking(read) => {
+                        Box::pin(self.await_blocking(routing, read, acquired, busy, view, started))
                     }
                     Wait::Backend(backend) => {
                         Box::pin(self.call(routing, backend, acquired, busy, view, started))
@@ -140,10 +140,10 @@ impl Exchange {
     }
 
     /// Serves a request that needs the disk. Each read waits for the limiters that the routes have named until then.
-    async fn read_disk(
+    async fn await_blocking(
         &mut self,
         mut routing: Routing<'_>,
-        mut read: Box<DiskRead>,
+        mut read: Box<BlockingWork>,
         mut acquired: Acquired<'_>,
         busy: Busy<'_>,
         view: &Rc<View>,
@@ -163,7 +163,7 @@ impl Exchange {
             // Behind what was read there may be more limiters.
             acquired = permits.extend(routing.limiters(wait.as_ref()));
             match wait {
-                Some(Wait::Disk(next)) => read = next,
+                Some(Wait::Blocking(next)) => read = next,
                 Some(Wait::Backend(backend)) => {
                     let busy = Busy { input, output, head, response };
                     return self.call(routing, backend, acquired, busy, view, started).await;

@@ -1,0 +1,106 @@
+//! The catalogue of all errors and warnings, as the sources have them: what is wrong, and what to do about it. It is read as a
+//! whole where one of them changes. What stands in braces is filled in.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+/// Bytes before a problem in which its message is looked for, where it has a name of its own.
+const BEFORE: usize = 900;
+
+#[test]
+fn every_problem_with_its_next_step() {
+    let mut catalogue = String::new();
+    for path in sources(Path::new("src")) {
+        let source = std::fs::read_to_string(&path).expect("a source");
+        let source = source.split("#[cfg(test)]").next().unwrap_or_default();
+        let found: Vec<String> = ["Problem::error(", "Problem::warning("]
+            .into_iter()
+            .flat_map(|call| problems(source, call))
+            .collect();
+        if !found.is_empty() {
+            let name = path.strip_prefix("src").expect("a source").display();
+            let _ = writeln!(catalogue, "{name}\n{}", found.concat());
+        }
+    }
+    insta::assert_snapshot!(catalogue);
+}
+
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let mut all = Vec::new();
+    for entry in std::fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            all.extend(sources(&path));
+        } else if path.extension().is_some_and(|kind| kind == "rs") {
+            all.push(path);
+        }
+    }
+    all.sort();
+    all
+}
+
+/// The problems that a source makes in this way, each on a line of its own, with its next step on a second one.
+fn problems(source: &str, call: &str) -> Vec<String> {
+    let places = source.match_indices(call).map(|(at, _)| at);
+    let found = places.filter_map(|at| {
+        let (arguments, rest) = source[at + call.len()..].split_at(closing(&source[at + call.len()..]));
+        let mut texts = literals(arguments).into_iter();
+        let code = texts.next()?;
+        let message = texts.next().or_else(|| {
+            let before =
+                &source[(0..=at.saturating_sub(BEFORE)).rev().find(|at| source.is_char_boundary(*at))?..at];
+            literals(&before[before.rfind("message")?..]).into_iter().next()
+        });
+        let chain = rest.trim_start_matches([')', ' ', '\n']);
+        let help = chain.strip_prefix(".help(").map(|help| {
+            let help = literals(&help[..closing(help)]).into_iter().next();
+            format!("    {}\n", help.as_deref().unwrap_or("(made elsewhere)"))
+        });
+        Some(format!(
+            "  {code}: {}\n{}",
+            message.as_deref().unwrap_or("(made elsewhere)"),
+            help.unwrap_or_default()
+        ))
+    });
+    found.collect()
+}
+
+/// Where the parenthesis closes that was opened before this text.
+fn closing(text: &str) -> usize {
+    let (mut depth, mut is_text, mut is_escaped) = (1, false, false);
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if is_text => is_escaped = true,
+            b'"' => is_text = !is_text,
+            b'(' | b'[' | b'{' if !is_text => depth += 1,
+            b')' | b']' | b'}' if !is_text => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return at;
+        }
+    }
+    text.len()
+}
+
+/// The texts in a piece of Rust, without the breaks of their lines.
+fn literals(source: &str) -> Vec<String> {
+    let (mut all, mut text, mut is_text) = (Vec::new(), String::new(), false);
+    let mut characters = source.chars().peekable();
+    while let Some(character) = characters.next() {
+        match character {
+            '"' if is_text => all.push(std::mem::take(&mut text)),
+            '"' => {}
+            '\\' if is_text => match characters.next() {
+                Some('\n') => while characters.next_if(|next| next.is_whitespace()).is_some() {},
+                Some(escaped) => text.push(escaped),
+                None => {}
+            },
+            other if is_text => text.push(other),
+            _ => {}
+        }
+        is_text ^= character == '"';
+    }
+    all
+}
