@@ -68,7 +68,11 @@ fn help_has_the_reference_of_every_directive() {
     assert!(shown.stdout.lines().any(|line| line == "rate_limit"), "{}", shown.stdout);
     let unknown = onehop(&["help", "directive", "proxy_pass"]);
     assert_eq!(unknown.code, Some(2));
-    assert!(unknown.stderr.contains("no directive `proxy_pass`; there are app, basic_auth,"), "{}", unknown.stderr);
+    assert!(
+        unknown.stderr.contains("no directive `proxy_pass`; there are app, basic_auth,"),
+        "{}",
+        unknown.stderr
+    );
     assert_eq!(onehop(&["help", "bench", "max"]).stdout, onehop(&["bench", "max", "--help"]).stdout);
 }
 

@@ -4,6 +4,7 @@
 
 use std::path::Path;
 
+use super::access::{addresses, body_size};
 use super::context::Context;
 use super::directive::{Directive, nearest};
 use super::headers::headers;
@@ -126,11 +127,11 @@ pub(crate) fn block(
             ));
         }
         block.is_redirected = true;
-        block.lines = headers(&levels, true, notes);
+        block.lines = addresses(&levels)? + &body_size(&levels) + &headers(&levels, true, notes);
         passed(context, location, pass, &levels, &mut block, notes)?;
         return Ok(block);
     }
-    block.lines = headers(&levels, false, notes);
+    block.lines = addresses(&levels)? + &headers(&levels, false, notes);
     files(context, location, &levels, &mut block, notes)?;
     Ok(block)
 }

@@ -6,6 +6,7 @@
 //! `try_files.rs` and what a `proxy_pass` becomes: `proxy_pass.rs` with `fields.rs` and `upstreams.rs`.
 //! `values.rs` turns single values.
 
+mod access;
 mod block;
 mod context;
 mod directive;

@@ -5,7 +5,10 @@ use super::location::takes_prefix_off;
 use crate::refusal::Refusal;
 
 /// Directives that are translated.
-const CARRIED: [&str; 26] = [
+const CARRIED: [&str; 29] = [
+    "allow",
+    "deny",
+    "client_max_body_size",
     "listen",
     "server_name",
     "root",
@@ -190,19 +193,18 @@ pub(crate) fn check_level(
             ));
         }
         let note = match name {
-            "client_max_body_size" => "onehop sets no bound on the length of a request's body",
             "limit_req" | "limit_conn" | "limit_rate" => {
-                "it is left out on both sides, since a load would measure it"
+                "it is left out, also where a load is measured; `rate_limit 10r/s burst 20 by ip` bounds a rate here"
             }
             "proxy_cache" | "proxy_cache_path" | "proxy_cache_valid" => {
                 "nginx answers from its cache where onehop asks the application"
             }
             "set_real_ip_from" => "write `servers { trusted_proxies static … }` into the global options",
             "error_page" | "proxy_intercept_errors" => "pages of errors are not carried over",
-            "allow" | "deny" | "satisfy" => {
+            "satisfy" => {
                 return Err(Refusal::at(
                     &directive.place,
-                    format!("`{}`: onehop does not decide by a client's address", directive.shown()),
+                    format!("`{}`: onehop lets in who fits all rules", directive.shown()),
                     "take it out of a copy of the file, and try that: onehop try COPY.conf",
                 ));
             }

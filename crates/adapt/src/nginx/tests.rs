@@ -70,7 +70,11 @@ fn what_stands_in_a_named_location_is_carried_over_or_refused_like_anything_else
         )
     };
     check(&around("auth_basic x;"), &["onehop does not have passwords"]);
-    check(&around("deny all;"), &["onehop does not decide by a client's address"]);
+    check(&around("deny all;"), &["has other rules of `allow` and `deny`"]);
+    check(
+        &format!("deny 192.0.2.1; client_max_body_size 2m; {}", around("")),
+        &["@denied remote_ip 192.0.2.1", "max_size 2MiB"],
+    );
     check(&around("rewrite ^/api/(.*)$ /$1 break;"), &["it changes what is asked for"]);
     check(
         &around("proxy_read_timeout 5m;"),
@@ -221,5 +225,37 @@ fn a_lifetime_and_a_field_of_the_same_name_are_both_sent() {
             "header >Cache-Control max-age=31536000\n\theader {\n\t\t+Cache-Control `public, immutable`\n\t\tdefer\n\t}\n",
             "!adds them to errors",
         ],
+    );
+}
+
+#[test]
+fn rules_by_address_and_the_size_of_bodies_are_carried_over() {
+    let passed = |rules: &str| {
+        format!("server {{ listen 80; location /a/ {{ {rules} proxy_pass http://127.0.0.1:3000; }} }}")
+    };
+    for (rules, words) in [
+        (
+            "allow 10.0.0.0/8; allow ::1; deny all;",
+            &["@denied not remote_ip 10.0.0.0/8 ::1", "respond @denied 403"][..],
+        ),
+        ("deny 192.0.2.1;", &["@denied remote_ip 192.0.2.1", "respond @denied 403"]),
+        ("deny 192.0.2.1; allow all;", &["@denied remote_ip 192.0.2.1"]),
+        ("allow all;", &["!denied"]),
+        ("allow 10.0.0.0/8; deny 10.1.0.0/16; deny all;", &["rules that take turns"]),
+        ("allow 10.0.0.0/8;", &["rules that take turns"]),
+        ("allow unix:; deny all;", &["rules that take turns"]),
+        ("client_max_body_size 50m;", &["request_body {", "max_size 50MiB"]),
+        ("client_max_body_size 1024;", &["max_size 1024B"]),
+        ("client_max_body_size 0;", &["!request_body"]),
+    ] {
+        check(&passed(rules), words);
+    }
+}
+
+#[test]
+fn a_table_of_types_that_is_not_there_is_no_reason_to_stop() {
+    check(
+        "http { include /etc/nothing/mime.types; server { listen 80; location / { return 200 a; } } }",
+        &["respond a 200"],
     );
 }

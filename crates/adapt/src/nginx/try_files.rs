@@ -3,6 +3,7 @@
 //! Its last word is an internal redirect of nginx, for which a location is chosen once more. Where that is another
 //! one than its own, or where an application would get another path, it is refused.
 
+use super::access::{addresses, body_size, is_rule};
 use super::context::Context;
 use super::directive::Directive;
 use super::headers::headers;
@@ -76,7 +77,7 @@ pub(crate) fn try_files(
         if is_alias {
             return refuse("with `alias` the application would get the path without the location's prefix");
         }
-        return named(context, directive, name, &files, notes);
+        return named(context, location, directive, name, &files, notes);
     }
     let joined = files.join(" ");
     if let Some(code) = last.text.strip_prefix('=') {
@@ -136,6 +137,7 @@ fn page(
 /// A named location, to which goes what is not there.
 fn named(
     context: &Context<'_>,
+    location: &Location<'_>,
     directive: &Directive,
     name: &str,
     files: &[String],
@@ -164,6 +166,16 @@ fn named(
             "take it out of a copy of the file, and try that: onehop try COPY.conf",
         );
     }
+    // What is not there passes the rules of both locations.
+    let around = [context.server.http, context.server.directive.inner()];
+    let has_rules = |rules: &[Directive]| rules.iter().any(is_rule);
+    if has_rules(own) || (has_rules(location.directive.inner()) && !addresses(&around)?.is_empty()) {
+        return refused(
+            directive,
+            "the location that it names has other rules of `allow` and `deny`",
+            "write all rules into the location itself in a copy of the file, and try that",
+        );
+    }
     let levels = [context.server.http, context.server.directive.inner(), own];
     let pass = ProxyPass::of(context.server, pass, None, &levels)?;
     pass.report(context, notes);
@@ -173,7 +185,7 @@ fn named(
         headers: headers(&levels, true, notes),
     };
     Ok(Fallback {
-        before: format!("@absent not file {}\n", files.join(" ")),
+        before: format!("{}@absent not file {}\n", body_size(&levels), files.join(" ")),
         app: Some(app),
         is_index: false,
     })

@@ -9,7 +9,7 @@ use super::template::fixed;
 use crate::checked::Protocols;
 use crate::directives::of_networks;
 use crate::nearest::nearest;
-use crate::option_table::{OptionTable, line, not_yet};
+use crate::option_table::{OptionTable, flag, line, not_yet};
 use crate::problem::Problem;
 use crate::syntax::Directive;
 
@@ -35,7 +35,8 @@ pub(super) const OPTIONS: OptionTable<bool> = OptionTable {
             }),
             line("log_credentials", "", |cx, _, line| stands_alone(line).map(|()| cx.log_credentials = true)),
             not_yet("max_header_size"),
-            not_yet("metrics"),
+            // They are there anyway.
+            flag("metrics", |_| ()),
             not_yet("name"),
             not_yet("packet_conn_wrappers"),
             line("protocols", "h1 h2 h2c", |cx, _, line| protocols(cx, line)),

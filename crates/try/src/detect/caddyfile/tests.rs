@@ -55,7 +55,7 @@ fn a_caddyfile_is_the_same_for_both_but_for_its_address() {
 fn what_onehop_cannot_do_is_refused_with_its_line() {
     let cases = [
         ":80\nreverse_proxy localhost:3000 localhost:5000\n",
-        ":80 {\n\treverse_proxy localhost:3000\n\n\tbasic_auth {\n\t\ta b\n\t}\n}\n",
+        ":80 {\n\treverse_proxy localhost:3000\n\n\tforward_auth localhost:9091 {\n\t\turi /a\n\t}\n}\n",
         ":80 {\n\treverse_proxy localhost:5000\n}\n",
         ":80 {\n\treverse_proxy application:3000\n}\n",
         ":80 {\n\treverse_proxy https://localhost:3000 unix//run/a.sock\n}\n",
