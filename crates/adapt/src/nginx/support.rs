@@ -125,7 +125,7 @@ const REFUSED: [(&str, &str); 21] = [
     ("scgi_pass", "SCGI"),
     ("grpc_pass", "gRPC to an upstream"),
     ("memcached_pass", "memcached"),
-    ("auth_basic", "passwords"),
+    ("auth_basic", "files of passwords; `basic_auth` takes users with bcrypt hashes"),
     ("auth_request", "questions to another server before each answer"),
     ("auth_jwt", "tokens"),
     ("rewrite", "rewriting by expressions"),

@@ -69,7 +69,7 @@ fn what_stands_in_a_named_location_is_carried_over_or_refused_like_anything_else
             "root dist; location / {{ try_files $uri @app; }} location @app {{ proxy_pass http://localhost:3000; {inner} }}"
         )
     };
-    check(&around("auth_basic x;"), &["onehop does not have passwords"]);
+    check(&around("auth_basic x;"), &["onehop does not have files of passwords"]);
     check(&around("deny all;"), &["has other rules of `allow` and `deny`"]);
     check(
         &format!("deny 192.0.2.1; client_max_body_size 2m; {}", around("")),
