@@ -387,6 +387,13 @@ pub enum Step {
     RateLimit(Arc<RateLimit>),
     /// `tracing`: the request is a span of its trace.
     Tracing(Tracing),
+    /// `error`: the request fails.
+    Error {
+        /// From 400 on.
+        status: u16,
+        /// `{err.message}`
+        message: Template,
+    },
     /// `basic_auth`: only who knows a password passes.
     BasicAuth(Arc<BasicAuth>),
     /// `request_body { max_size }`: bytes that the request's body may have.
@@ -662,6 +669,8 @@ pub enum Placeholder {
     UpstreamPort,
     /// `{http.error.status_code}`, `{err.status_code}`. This and the two that follow stand in `handle_errors` alone.
     ErrorStatus,
+    /// `{http.error.message}`, `{err.message}`
+    ErrorMessage,
     /// `{http.error.status_text}`, `{err.status_text}`: its words (RFC 9110 section 15)
     ErrorStatusText,
     /// `{http.error.id}`, `{err.id}`: what the log calls this error, too

@@ -36,7 +36,10 @@ fn where_nginx_decides_who_may_ask_requests_are_refused() {
             "location /a/ { proxy_pass http://app:1; } location /b/ { auth_basic x; proxy_pass http://app:1; }",
             "handle /b/* {\n\t\trespond 403\n\t}",
         ),
-        ("satisfy any; allow 10.0.0.0/8; deny all; location / { proxy_pass http://app:1; }", "\trespond 403\n}"),
+        (
+            "satisfy any; allow 10.0.0.0/8; deny all; location / { proxy_pass http://app:1; }",
+            "\trespond 403\n}",
+        ),
         (
             "location / { allow 10.0.0.0/8; deny 10.1.0.0/16; deny all; proxy_pass http://app:1; }",
             "\trespond 403\n}",

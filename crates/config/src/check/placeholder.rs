@@ -104,6 +104,7 @@ fn value(long: &str) -> Option<Placeholder> {
         "http.reverse_proxy.upstream.port" => Placeholder::UpstreamPort,
         "http.error.status_code" => Placeholder::ErrorStatus,
         "http.error.status_text" => Placeholder::ErrorStatusText,
+        "http.error.message" => Placeholder::ErrorMessage,
         "http.error.id" => Placeholder::ErrorId,
         _ => return named_value(long),
     })

@@ -96,7 +96,9 @@ fn must_be_known(
     written: &Location,
 ) -> Result<(), Box<Problem>> {
     use Placeholder as P;
-    if reading.is_of_error || !matches!(value, P::ErrorStatus | P::ErrorStatusText | P::ErrorId) {
+    if reading.is_of_error
+        || !matches!(value, P::ErrorStatus | P::ErrorStatusText | P::ErrorMessage | P::ErrorId)
+    {
         return Ok(());
     }
     let message = format!("`{{{key}}}` has a meaning within `handle_errors` alone");

@@ -9,6 +9,7 @@ mod bind;
 mod cookie;
 mod early_hints;
 mod encode;
+mod error;
 mod file_server;
 mod handle;
 mod handle_errors;
@@ -65,13 +66,14 @@ enum Read {
 }
 
 /// The directives that work.
-const DIRECTIVES: [(&str, Read); 31] = [
+const DIRECTIVES: [(&str, Read); 32] = [
     ("app", Read::Routes(app::app)),
     ("basic_auth", Read::Routes(basic_auth::basic_auth)),
     ("basicauth", Read::Routes(basic_auth::basic_auth)),
     ("bind", Read::Site),
     ("early_hints", Read::Routes(early_hints::early_hints)),
     ("encode", Read::Routes(encode::encode)),
+    ("error", Read::Routes(error::error)),
     ("file_server", Read::Routes(file_server::file_server)),
     ("handle", Read::Routes(handle::handle)),
     ("handle_errors", Read::Site),
@@ -159,6 +161,7 @@ pub(crate) fn outlines() -> Vec<Outline> {
         bind::OPTIONS.outline(),
         early_hints::OPTIONS.outline(),
         encode::OPTIONS.outline(),
+        error::OPTIONS.outline(),
         file_server::OPTIONS.outline(),
         file_server::BROWSE.outline(),
         header::OPTIONS.outline(),

@@ -55,6 +55,7 @@ fn step(step: &Step) -> (String, &[Route]) {
         Step::Tracing(tracing) => {
             format!("tracing {}", tracing.span.as_ref().map(template).unwrap_or_default())
         }
+        Step::Error { status, message } => format!("error {status} {}", template(message)),
         Step::BasicAuth(auth) => format!("basic_auth {auth:?}"),
         Step::RequestBody(bytes) => format!("request_body {bytes}"),
         Step::LogSkip => "log_skip".to_owned(),

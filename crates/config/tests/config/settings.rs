@@ -463,3 +463,23 @@ fn other_ways_to_change_a_uri_are_not_yet_there() {
         assert!(problems.contains(message), "{line}: {problems}");
     }
 }
+
+#[test]
+fn an_error_has_a_status_a_message_or_both() {
+    let of = |line: &str| Memory::main(&format!(":80 {{\n\t{line}\n}}\n"));
+    for (line, shown) in [
+        ("error 404", "error 404 "),
+        ("error \"no {path}\"", "error 500 no <Path>"),
+        ("error gone 410", "error 410 gone"),
+        ("error 410 {\n\t\tmessage gone\n\t}", "error 410 gone"),
+    ] {
+        let outline = outline(&of(line).sound().checked.sites[0].routes);
+        assert!(outline.contains(shown), "{line}: {outline}");
+    }
+    for (line, message) in
+        [("error", "has no argument"), ("error a 200", "from 400 to 599"), ("error a b c", "do not fit")]
+    {
+        let problems = text_of(&of(line).load().err().unwrap_or_else(|| panic!("{line}")));
+        assert!(problems.contains(message), "{line}: {problems}");
+    }
+}

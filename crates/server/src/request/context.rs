@@ -71,6 +71,8 @@ pub struct RequestContext<'a> {
     pub(crate) user: Option<String>,
     /// What says in the response that a password is missing, where `basic_auth` applies.
     pub(crate) password_challenge: Option<HeaderEdits<'a>>,
+    /// What `error` says, where it has failed the request.
+    pub(crate) error_message: Option<Vec<u8>>,
     /// Bytes that the request's body may have, where `request_body` says so.
     pub(crate) body_bytes_max: Option<u64>,
     /// Its span, where a `tracing` directive applies. In a box, since few requests have one.
@@ -152,6 +154,7 @@ impl<'a> RequestContext<'a> {
             logs: Logs::USUAL,
             user: None,
             password_challenge: None,
+            error_message: None,
             body_bytes_max: None,
             traced: None,
             appended: None,

@@ -137,6 +137,13 @@ fn take<'a>(action: &'a Action, context: &mut RequestContext<'a>) -> Result<(), 
         Action::Limit(number) => context.limits.add(*number),
         Action::Priority(priority) => context.limits.set_priority(*priority),
         Action::RateLimit(limiter) => limiter.check(context)?,
+        Action::Error { status, message } => {
+            // As in Caddy, the first error counts where its own route fails.
+            if context.failure.is_none() {
+                context.error_message = Some(route::expand(message, context, route::Into::Text));
+            }
+            return Err(HttpError::Configured(*status));
+        }
         // As in Caddy, the last one counts.
         Action::RequestBody(bytes) => context.body_bytes_max = Some(*bytes),
         Action::LogSkip => context.logs = Logs::NONE,

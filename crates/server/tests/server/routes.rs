@@ -124,3 +124,21 @@ fn a_prefix_is_taken_off_for_what_follows() {
     assert_eq!(get(&server, "/v2/items").text(), "/v2/items");
     assert_eq!(get(&server, "/v1/").text(), "/");
 }
+
+#[test]
+fn an_error_that_the_file_asks_for_takes_the_error_routes_with_its_message() {
+    let server = server(
+        "error /gone/* \"{path} is gone\" 410\nerror /broken \"oh no\"\nerror /plain 404\nrespond open\nhandle_errors {\n\
+         error /gone/again \"not this\" 500\nrespond \"{err.status_code} {err.message}\"\n}",
+    );
+    for (path, status, text) in [
+        ("/gone/x", 410, "410 /gone/x is gone"),
+        ("/gone/again", 410, ""),
+        ("/broken", 500, "500 oh no"),
+        ("/plain", 404, "404 "),
+        ("/", 200, "open"),
+    ] {
+        let answer = get(&server, path);
+        assert_eq!((answer.status, answer.text().as_str()), (status, text), "{path}");
+    }
+}

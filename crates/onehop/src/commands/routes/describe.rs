@@ -38,6 +38,9 @@ pub(super) fn step(step: &Step, usual_status: &str) -> (&'static str, String) {
         Step::Priority(priority) => ("limit", format!("priority {}", self::priority(*priority))),
         Step::RateLimit(rate) => ("rate_limit", rate_limit(rate)),
         Step::Tracing(tracing) => ("tracing", tracing.span.as_ref().map(template).unwrap_or_default()),
+        Step::Error { status, message } => {
+            ("error", format!("{status} {}", template(message)).trim_end().to_owned())
+        }
         Step::BasicAuth(auth) => {
             ("basic_auth", auth.accounts.iter().map(|(user, _)| user.as_str()).collect::<Vec<_>>().join(", "))
         }
@@ -331,6 +334,7 @@ fn placeholder(placeholder: &Placeholder) -> String {
         Placeholder::Protocol => "http.request.proto",
         Placeholder::Remote => "remote",
         Placeholder::RemoteHost => "remote_host",
+        Placeholder::ErrorMessage => "err.message",
         Placeholder::AuthUser => "http.auth.user.id",
         Placeholder::ClientIp => "client_ip",
         Placeholder::RemotePort => "remote_port",

@@ -146,6 +146,7 @@ fn action(step: &Step, known: Known<'_>) -> Action {
             Action::Limit(place.and_then(|place| u8::try_from(place).ok()).unwrap_or(u8::MAX))
         }
         Step::Priority(priority) => Action::Priority(*priority),
+        Step::Error { status, message } => Action::Error { status: *status, message: message.clone() },
         Step::BasicAuth(settings) => Action::BasicAuth(BasicAuth::new(settings)),
         Step::RequestBody(bytes) => Action::RequestBody(*bytes),
         Step::LogSkip => Action::LogSkip,

@@ -146,6 +146,10 @@ pub enum Action {
     Limit(u8),
     Priority(Priority),
     RateLimit(Arc<ClientRateLimiter>),
+    Error {
+        status: u16,
+        message: Template,
+    },
     BasicAuth(BasicAuth),
     /// Bytes that the body may have.
     RequestBody(u64),

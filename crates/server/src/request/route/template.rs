@@ -197,6 +197,13 @@ fn value(placeholder: &Placeholder, context: &RequestContext<'_>, into: Into, ou
             let reason = context.error_status().and_then(onehop_http1::reason);
             out.extend_from_slice(reason.unwrap_or_default().as_bytes());
         }
+        P::ErrorMessage => match &context.error_message {
+            Some(message) => out.extend_from_slice(message),
+            None => {
+                let name = context.failure.as_ref().map(|failure| failure.error.name().replace('_', " "));
+                out.extend_from_slice(name.unwrap_or_default().as_bytes());
+            }
+        },
         P::ErrorId => {
             let id = context.failure.as_ref().and_then(|failure| failure.id);
             out.extend(id.iter().flat_map(ErrorId::letters));
