@@ -46,8 +46,10 @@ struct Case {
     within: &'static [&'static str],
 }
 
-/// What counts a request: the counters and histograms of its site, and its path, agent and address.
-const COUNTING: [&str; 2] = ["*SiteCounters*record*", "*Visits*count*"];
+/// What counts a request: the counters and histograms of its site.
+const COUNTERS: [&str; 1] = ["*SiteCounters*record*"];
+/// What counts the path, agent and address of those requests that are looked at: all of them where they are few.
+const VISITS: [&str; 1] = ["*Visits*count*"];
 
 /// The program runs itself again by the kernel's link to its file, which below callgrind leads to callgrind. The dynamic
 /// linker puts these in front of the C library's functions.
@@ -160,7 +162,8 @@ fn cases(work: &Path, smoke: bool) -> Outcome<Vec<Case>> {
         case("page", &files, "/"),
         Case { is_revalidation: true, ..case("304", &files, "/") },
         case("asset", &files, "/app.js"),
-        Case { within: &COUNTING, ..case("page-counting", &files, "/") },
+        Case { within: &COUNTERS, ..case("page-counters", &files, "/") },
+        Case { within: &VISITS, ..case("page-visits", &files, "/") },
         case("log-json", &format!("{files}\n\tlog {{\n\t\toutput file {}\n\t}}", log.display()), "/"),
         case(
             "log-combined",

@@ -6,14 +6,13 @@
 use std::fmt::Write as _;
 use std::time::SystemTime;
 
-use onehop_message::calendar::Moment;
-
-use super::{Entry, USER_ID};
+use super::{Entry, USER_ID, time};
+use crate::json_string::{is_plain, push_address, push_number};
 
 /// Adds the line of a request.
 pub(super) fn line(entry: &Entry<'_>, is_combined: bool, at: SystemTime, out: &mut String) {
     match entry.client {
-        Some(client) => _ = write!(out, "{client}"),
+        Some(client) => push_address(out, client),
         None => out.push('-'),
     }
     out.push_str(" - ");
@@ -25,7 +24,9 @@ pub(super) fn line(entry: &Entry<'_>, is_combined: bool, at: SystemTime, out: &m
         ),
         None => out.push('-'),
     }
-    let _ = write!(out, " [{}] \"", Moment::of(at).common_log());
+    out.push_str(" [");
+    time::push_common_log(out, at);
+    out.push_str("] \"");
     match entry.head {
         Some(head) => {
             push_escaped(out, head.method_bytes());
@@ -36,10 +37,12 @@ pub(super) fn line(entry: &Entry<'_>, is_combined: bool, at: SystemTime, out: &m
         }
         None => out.push('-'),
     }
-    let _ = write!(out, "\" {} ", entry.response.status);
+    out.push_str("\" ");
+    push_number(out, entry.response.status.into());
+    out.push(' ');
     match entry.sent {
         0 => out.push('-'),
-        sent => _ = write!(out, "{sent}"),
+        sent => push_number(out, sent),
     }
     if is_combined {
         for name in ["referer", "user-agent"] {
@@ -56,6 +59,11 @@ pub(super) fn line(entry: &Entry<'_>, is_combined: bool, at: SystemTime, out: &m
 
 /// As nginx escapes: a reader of lines needs no rule for a backslash before a quote.
 pub(super) fn push_escaped(out: &mut String, bytes: &[u8]) {
+    if let Ok(text) = std::str::from_utf8(bytes)
+        && is_plain(bytes)
+    {
+        return out.push_str(text);
+    }
     for &byte in bytes {
         match byte {
             b'"' | b'\\' | 0..0x20 | 0x7f.. => _ = write!(out, "\\x{byte:02X}"),

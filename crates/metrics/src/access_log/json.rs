@@ -2,14 +2,14 @@
 
 use std::fmt::Write as _;
 use std::net::IpAddr;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use onehop_config::checked::{FieldAction, LogField, LogTime};
 use onehop_http1::RequestHead;
 
 use super::filter::{self, Filter};
 use super::{Entry, EntryFormat, time};
-use crate::json_string::push_json;
+use crate::json_string::{push_address, push_filled, push_json, push_number};
 
 /// A line in the making.
 struct Writer<'o, 'f> {
@@ -27,18 +27,22 @@ pub(super) fn line(
     out: &mut String,
 ) {
     let level = if entry.is_error() { "error" } else { "info" };
-    let _ = write!(out, "{{\"level\":\"{level}\",\"ts\":");
+    out.push_str("{\"level\":\"");
+    out.push_str(level);
+    out.push_str("\",\"ts\":");
     time::push(out, at, form, "\"");
     out.push_str(",\"logger\":");
     push_json(out, line.logger.as_bytes());
-    let _ = write!(out, ",\"msg\":\"{}\"", entry.message());
+    out.push_str(",\"msg\":\"");
+    out.push_str(entry.message());
+    out.push('"');
     let mut writer = Writer { out, filter };
     writer.object(&LogField::Request, "request", |writer| writer.request(entry, line));
-    writer.plain(&LogField::Duration, "duration", format_args!("{:.9}", entry.took.as_secs_f64()));
-    writer.plain(&LogField::Size, "size", format_args!("{}", entry.sent));
-    writer.plain(&LogField::Status, "status", format_args!("{}", entry.response.status));
+    writer.plain(&LogField::Duration, "duration", |out| push_seconds(out, entry.took));
+    writer.plain(&LogField::Size, "size", |out| push_number(out, entry.sent));
+    writer.plain(&LogField::Status, "status", |out| push_number(out, entry.response.status.into()));
     if let Some(id) = entry.id {
-        writer.plain(&LogField::RequestId, "request_id", format_args!("\"{id:016x}\""));
+        writer.plain(&LogField::RequestId, "request_id", |out| _ = write!(out, "\"{id:016x}\""));
     }
     if let Some(upstream) = entry.upstream {
         writer.text(&LogField::Upstream, "upstream", upstream.as_bytes());
@@ -53,7 +57,7 @@ pub(super) fn line(
         writer.text(&LogField::ErrorId, "err_id", &id);
     }
     if entry.aborted {
-        writer.plain(&LogField::Aborted, "aborted", format_args!("true"));
+        writer.plain(&LogField::Aborted, "aborted", |out| out.push_str("true"));
     }
     writer.object(&LogField::ResponseHeaders, "resp_headers", |writer| {
         writer.fields(entry.response.fields.iter(), line, Filter::response_header);
@@ -72,11 +76,13 @@ impl Writer<'_, '_> {
     fn request(&mut self, entry: &Entry<'_>, line: &EntryFormat) {
         match (entry.origin.peer, entry.client) {
             (Some(peer), Some(client)) if self.filter.is_none() => {
-                let (ip, port) = (peer.ip().to_canonical(), peer.port());
-                let _ = write!(
-                    self.out,
-                    "\"remote_ip\":\"{ip}\",\"remote_port\":\"{port}\",\"client_ip\":\"{client}\""
-                );
+                self.out.push_str("\"remote_ip\":\"");
+                push_address(self.out, peer.ip().to_canonical());
+                self.out.push_str("\",\"remote_port\":\"");
+                push_number(self.out, peer.port().into());
+                self.out.push_str("\",\"client_ip\":\"");
+                push_address(self.out, client);
+                self.out.push('"');
             }
             (peer, client) => {
                 let shown = |address: Option<IpAddr>| {
@@ -117,9 +123,21 @@ impl Writer<'_, '_> {
         self.out.push(':');
     }
 
-    fn text(&mut self, field: &LogField, name: &str, value: &[u8]) {
-        let rule = self.filter.and_then(|filter| filter.rule(field));
-        self.ruled_text(rule, name.as_bytes(), value);
+    /// A name that needs no escape.
+    fn literal_key(&mut self, name: &'static str) {
+        self.out.push_str(if self.out.ends_with('{') { "\"" } else { ",\"" });
+        self.out.push_str(name);
+        self.out.push_str("\":");
+    }
+
+    fn text(&mut self, field: &LogField, name: &'static str, value: &[u8]) {
+        match self.filter.and_then(|filter| filter.rule(field)) {
+            None => {
+                self.literal_key(name);
+                push_json(self.out, value);
+            }
+            rule => self.ruled_text(rule, name.as_bytes(), value),
+        }
     }
 
     fn ruled_text(&mut self, rule: Option<&FieldAction>, name: &[u8], value: &[u8]) {
@@ -141,7 +159,7 @@ impl Writer<'_, '_> {
     }
 
     /// A number or a truth value: as in Caddy, only what does not look at the value applies.
-    fn plain(&mut self, field: &LogField, name: &str, value: std::fmt::Arguments<'_>) {
+    fn plain(&mut self, field: &LogField, name: &'static str, value: impl FnOnce(&mut String)) {
         match self.rule(field).cloned() {
             Some(FieldAction::Delete) => {}
             Some(FieldAction::Replace(text)) => {
@@ -151,14 +169,14 @@ impl Writer<'_, '_> {
             rule => {
                 match rule {
                     Some(FieldAction::Rename(other)) => self.key(other.as_bytes()),
-                    _ => self.key(name.as_bytes()),
+                    _ => self.literal_key(name),
                 }
-                let _ = self.out.write_fmt(value);
+                value(self.out);
             }
         }
     }
 
-    fn object(&mut self, field: &LogField, name: &str, fill: impl FnOnce(&mut Self)) {
+    fn object(&mut self, field: &LogField, name: &'static str, fill: impl FnOnce(&mut Self)) {
         match self.rule(field).cloned() {
             Some(FieldAction::Delete) => return,
             Some(FieldAction::Replace(text)) => {
@@ -167,7 +185,7 @@ impl Writer<'_, '_> {
                 return;
             }
             Some(FieldAction::Rename(other)) => self.key(other.as_bytes()),
-            _ => self.key(name.as_bytes()),
+            _ => self.literal_key(name),
         }
         self.out.push('{');
         fill(self);
@@ -183,11 +201,12 @@ impl Writer<'_, '_> {
     ) {
         let fields: Vec<_> = fields.collect();
         for (number, (name, _)) in fields.iter().enumerate() {
-            let same = |other: &[u8]| other.eq_ignore_ascii_case(name);
-            if fields.iter().take(number).any(|(earlier, _)| same(earlier)) {
+            let same = |other: &[u8]| other.len() == name.len() && other.eq_ignore_ascii_case(name);
+            let (earlier, later) = fields.split_at(number);
+            if earlier.iter().any(|(earlier, _)| same(earlier)) {
                 continue;
             }
-            let values = fields.iter().filter(|(other, _)| same(other));
+            let values = later.iter().filter(|(other, _)| same(other));
             let mut values = values.map(|(_, value)| line.shown(name, value));
             match self.filter.and_then(|filter| find(filter, name)) {
                 None => {
@@ -222,6 +241,13 @@ impl Writer<'_, '_> {
             }
         }
     }
+}
+
+/// Seconds with their nanoseconds.
+fn push_seconds(out: &mut String, time: Duration) {
+    push_number(out, time.as_secs());
+    out.push('.');
+    push_filled(out, time.subsec_nanos(), 9);
 }
 
 /// A list of texts.

@@ -235,7 +235,8 @@ impl EntryFormat {
 
     /// A value of a header field, as it may be logged.
     fn shown<'v>(&self, name: &[u8], value: &'v [u8]) -> &'v [u8] {
-        let is_secret = || SECRET.iter().any(|secret| name.eq_ignore_ascii_case(secret.as_bytes()));
+        let is = |secret: &str| secret.len() == name.len() && name.eq_ignore_ascii_case(secret.as_bytes());
+        let is_secret = || SECRET.into_iter().any(is);
         if !self.credentials && is_secret() { REDACTED } else { value }
     }
 }

@@ -1,17 +1,24 @@
 //! The time of a line.
 
+use std::cell::RefCell;
 use std::fmt::Write as _;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use onehop_config::checked::LogTime;
 use onehop_message::calendar::Moment;
 
+use crate::json_string::{push_filled, push_number};
+
 /// Adds a time; as JSON, where it is no number, in quotation marks.
 pub(super) fn push(out: &mut String, at: SystemTime, form: LogTime, quotes: &str) {
     let since = at.duration_since(UNIX_EPOCH).unwrap_or_default();
     let (seconds, microseconds) = (since.as_secs(), since.subsec_micros());
     match form {
-        LogTime::UnixSeconds => _ = write!(out, "{seconds}.{microseconds:06}"),
+        LogTime::UnixSeconds => {
+            push_number(out, seconds);
+            out.push('.');
+            push_filled(out, microseconds, 6);
+        }
         LogTime::UnixMilliseconds => {
             let (whole, part) = (since.as_millis(), microseconds % 1000);
             let _ = write!(out, "{whole}.{part:03}");
@@ -25,13 +32,27 @@ pub(super) fn push(out: &mut String, at: SystemTime, form: LogTime, quotes: &str
     }
 }
 
+/// Adds a time as Apache writes it. Many requests come in one second: its text is kept.
+pub(super) fn push_common_log(out: &mut String, at: SystemTime) {
+    thread_local! {
+        static LAST: RefCell<(u64, String)> = const { RefCell::new((0, String::new())) };
+    }
+    let seconds = at.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    LAST.with_borrow_mut(|(second, text)| {
+        if *second != seconds || text.is_empty() {
+            (*second, *text) = (seconds, Moment::of(at).common_log());
+        }
+        out.push_str(text);
+    });
+}
+
 fn push_date(out: &mut String, at: SystemTime, form: LogTime) {
     let microseconds = at.duration_since(UNIX_EPOCH).unwrap_or_default().subsec_micros();
     let moment = Moment::of(at);
     let text = moment.rfc3339();
     let seconds = text.trim_end_matches('Z');
     match form {
-        LogTime::CommonLog => out.push_str(&moment.common_log()),
+        LogTime::CommonLog => push_common_log(out, at),
         LogTime::Iso8601 => _ = write!(out, "{seconds}.{:03}Z", microseconds / 1000),
         LogTime::Rfc3339Fraction => _ = write!(out, "{seconds}.{microseconds:06}Z"),
         LogTime::Wall => out.push_str(&wall(seconds)),

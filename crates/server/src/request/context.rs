@@ -67,12 +67,10 @@ pub struct RequestContext<'a> {
     pub(crate) uuid: OnceCell<Box<str>>,
     /// The logs of the site that have the request.
     pub(crate) logs: Logs,
-    /// Who the client has proved to be, where `basic_auth` applies.
-    pub(crate) user: Option<String>,
-    /// What says in the response that a password is missing, where `basic_auth` applies.
-    pub(crate) password_challenge: Option<HeaderEdits<'a>>,
-    /// What `error` says, where it has failed the request.
-    pub(crate) error_message: Option<Vec<u8>>,
+    /// Who the client has to be or is, where `basic_auth` applies. In a box, since few requests meet one.
+    pub(crate) authentication: Option<Box<Authentication<'a>>>,
+    /// What `error` says, where it has failed the request. In a box, since few requests meet one.
+    pub(crate) error_message: Option<Box<[u8]>>,
     /// Bytes that the request's body may have, where `request_body` says so.
     pub(crate) body_bytes_max: Option<u64>,
     /// Its span, where a `tracing` directive applies. In a box, since few requests have one.
@@ -94,6 +92,15 @@ pub(crate) struct HeaderEdits<'a> {
     pub(crate) expressions: &'a [Option<Regex>],
     /// The value of each change, filled in when the request met the directive; empty where that can wait.
     pub(crate) values: Vec<Vec<u8>>,
+}
+
+/// A `basic_auth` that applies to a request.
+#[derive(Debug)]
+pub(crate) struct Authentication<'a> {
+    /// Who has proved to be that user.
+    pub(crate) user: Option<String>,
+    /// What says in the response that a password is missing.
+    pub(crate) challenge: HeaderEdits<'a>,
 }
 
 /// The error that a request has met.
@@ -152,8 +159,7 @@ impl<'a> RequestContext<'a> {
             timing: None,
             uuid: OnceCell::new(),
             logs: Logs::USUAL,
-            user: None,
-            password_challenge: None,
+            authentication: None,
             error_message: None,
             body_bytes_max: None,
             traced: None,
@@ -178,6 +184,11 @@ impl<'a> RequestContext<'a> {
         self.early_hints.clear();
         self.own_cookie = None;
         self.header_edits.retain(|edits| !edits.step.deferred);
+    }
+
+    /// Who the client has proved to be.
+    pub(crate) fn user(&self) -> Option<&str> {
+        self.authentication.as_ref()?.user.as_deref()
     }
 
     /// The status of the error that the response is about.

@@ -241,7 +241,11 @@ impl<'a> Routing<'a> {
     pub(crate) fn resume(&mut self, read: BlockingResult, response: &mut Response) -> Option<Wait> {
         match read {
             BlockingResult::Found(found) => self.walk.found(found),
-            BlockingResult::Admitted(user) => self.context.user = Some(user),
+            BlockingResult::Admitted(user) => {
+                if let Some(authentication) = &mut self.context.authentication {
+                    authentication.user = Some(user);
+                }
+            }
             BlockingResult::PassedOn => self.context.handler = self.context.failed_handler(),
             BlockingResult::Error(error) => return self.fail(error, response),
             BlockingResult::Responded => {
@@ -257,7 +261,9 @@ impl<'a> Routing<'a> {
         let context = &mut self.context;
         context.restore_failed_handler();
         if error == HttpError::Unauthorized {
-            context.header_edits.extend(context.password_challenge.take());
+            context
+                .header_edits
+                .extend(context.authentication.take().map(|authentication| authentication.challenge));
         }
         // As in Caddy, the first error counts where its own route fails.
         if context.failure.is_some() {
@@ -383,7 +389,7 @@ fn traced(context: &mut RequestContext<'_>) -> Option<Box<Traced>> {
 fn log_choice(context: &mut RequestContext<'_>) -> Option<Box<LogChoice>> {
     let (logs, appended) = (context.logs, context.appended.take());
     let span = context.request.span.as_deref();
-    if logs == Logs::USUAL && appended.is_none() && span.is_none() && context.user.is_none() {
+    if logs == Logs::USUAL && appended.is_none() && span.is_none() && context.authentication.is_none() {
         return None;
     }
     // The names that Caddy gives them.
@@ -395,7 +401,7 @@ fn log_choice(context: &mut RequestContext<'_>) -> Option<Box<LogChoice>> {
         let value = early.unwrap_or_else(|| route::expand(&append.value, context, route::Into::Text));
         (append.key.clone(), value)
     });
-    let user = context.user.clone().map(|user| (USER_ID.to_owned(), user.into_bytes()));
+    let user = context.user().map(|user| (USER_ID.to_owned(), user.as_bytes().to_vec()));
     Some(Box::new(LogChoice { logs, appended: ids.chain(user).chain(fields).collect() }))
 }
 

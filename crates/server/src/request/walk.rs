@@ -140,7 +140,8 @@ fn take<'a>(action: &'a Action, context: &mut RequestContext<'a>) -> Result<(), 
         Action::Error { status, message } => {
             // As in Caddy, the first error counts where its own route fails.
             if context.failure.is_none() {
-                context.error_message = Some(route::expand(message, context, route::Into::Text));
+                context.error_message =
+                    Some(route::expand(message, context, route::Into::Text).into_boxed_slice());
             }
             return Err(HttpError::Configured(*status));
         }

@@ -10,7 +10,7 @@ use onehop_message::error::HttpError;
 use regex_lite::Regex;
 
 use super::header;
-use crate::request::context::RequestContext;
+use crate::request::context::{Authentication, RequestContext};
 use crate::request::passwords::PasswordCheck;
 
 /// With the space that follows it.
@@ -44,14 +44,17 @@ impl BasicAuth {
         &'a self,
         context: &mut RequestContext<'a>,
     ) -> Result<Option<PasswordCheck>, HttpError> {
-        context.password_challenge = Some(header::gather(&self.challenge, &self.expressions, context));
-        let (user, password) = credentials(context.request.head).ok_or(HttpError::Unauthorized)?;
+        let head = context.request.head;
+        let challenge = header::gather(&self.challenge, &self.expressions, context);
+        let authentication =
+            context.authentication.insert(Box::new(Authentication { user: None, challenge }));
+        let (user, password) = credentials(head).ok_or(HttpError::Unauthorized)?;
         let known = self.settings.accounts.iter().find(|(name, _)| *name == user);
         // Who is unknown takes as long as who is known, so that names cannot be found out.
         let (_, hash) = known.or(self.settings.accounts.first()).ok_or(HttpError::Unauthorized)?;
         let check = PasswordCheck::new(user, password, Arc::clone(hash), known.is_some());
         if check.is_known_to_be_right() {
-            context.user = Some(check.into_user());
+            authentication.user = Some(check.into_user());
             return Ok(None);
         }
         Ok(Some(check))

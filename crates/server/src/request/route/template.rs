@@ -158,7 +158,7 @@ fn value(placeholder: &Placeholder, context: &RequestContext<'_>, into: Into, ou
         P::RemoteHost => {
             push_text(context.request.origin.peer.map(|peer| peer.ip().to_canonical().to_string()), out)
         }
-        P::AuthUser => out.extend_from_slice(context.user.as_deref().unwrap_or_default().as_bytes()),
+        P::AuthUser => out.extend_from_slice(context.user().unwrap_or_default().as_bytes()),
         P::ClientIp => {
             let Request { head, origin, .. } = &context.request;
             let client = Trust::of(context.trusted_proxies, origin).client(head, origin);
