@@ -136,3 +136,29 @@ fn digest(key: &hmac::Key, user: &str, password: &[u8], hash: &str) -> Digest {
     digest.copy_from_slice(context.sign().as_ref());
     digest
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(user: &str, password: &str, hash: &Arc<str>, is_users: bool) -> PasswordCheck {
+        PasswordCheck::new(user.to_owned(), password.as_bytes().to_vec(), Arc::clone(hash), is_users)
+    }
+
+    #[tokio::test]
+    async fn what_was_right_is_remembered_of_that_user_alone_and_what_was_wrong_is_not() {
+        let hash: Arc<str> = bcrypt::hash("secret", 4).expect("a hash").into();
+        assert!(!check("bob", "secret", &hash, true).is_known_to_be_right());
+        assert_eq!(check("bob", "secret", &hash, true).perform().await, Ok("bob".to_owned()));
+        assert!(check("bob", "secret", &hash, true).is_known_to_be_right());
+        assert!(!check("ann", "secret", &hash, true).is_known_to_be_right());
+        assert!(!check("bob", "secret", &hash, false).is_known_to_be_right());
+        for (password, is_users) in [("other", true), ("secret", false)] {
+            let found = check("eve", password, &hash, is_users).perform().await;
+            assert_eq!(found, Err(HttpError::Unauthorized), "{password}");
+            assert!(!check("eve", password, &hash, is_users).is_known_to_be_right());
+        }
+        let other: Arc<str> = bcrypt::hash("secret", 4).expect("a hash").into();
+        assert!(!check("bob", "secret", &other, true).is_known_to_be_right(), "after a new password");
+    }
+}

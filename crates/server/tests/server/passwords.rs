@@ -1,7 +1,5 @@
 //! `basic_auth`.
 
-use std::time::{Duration, Instant};
-
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 
@@ -68,39 +66,16 @@ fn only_who_knows_the_password_of_a_user_passes() {
 }
 
 #[test]
-fn a_password_that_was_right_is_not_hashed_again_and_a_wrong_one_is_every_time() {
-    let server = server(&format!("bob {}", hash("slow", 12)));
-    let took = |password: &str| {
-        let begun = Instant::now();
-        let status = ask(&server, "/admin/", &basic(&format!("bob:{password}"))).0;
-        (status, begun.elapsed())
-    };
-    let (first, again) = (took("slow"), took("slow"));
-    assert_eq!((first.0, again.0), (200, 200));
-    assert!(again.1 * 4 < first.1, "{first:?} {again:?}");
-    let (first, again) = (took("wrong"), took("wrong"));
-    assert_eq!((first.0, again.0), (401, 401));
-    assert!(again.1 * 4 > first.1, "{first:?} {again:?}");
-}
-
-#[test]
 fn other_requests_are_answered_while_passwords_are_checked() {
-    let server = server(&format!("bob {}", hash("slow", 12)));
+    // Guesses that take a multiple of what the other requests do, however busy the machine is.
+    let server = server(&format!("bob {}", hash("slow", 11)));
     std::thread::scope(|scope| {
-        let guesses: Vec<_> = (0..8)
-            .map(|number| {
-                scope.spawn({
-                    let server = &server;
-                    move || ask(server, "/admin/", &basic(&format!("bob:{number}"))).0
-                })
-            })
-            .collect();
-        let begun = Instant::now();
-        for _ in 0..50 {
+        let guess = |number: u32| ask(&server, "/admin/", &basic(&format!("bob:{number}"))).0;
+        let guesses: Vec<_> = (0..8).map(|number| scope.spawn(move || guess(number))).collect();
+        for _ in 0..20 {
             assert_eq!(ask(&server, "/", "").0, 200);
         }
-        let took = begun.elapsed();
-        assert!(took < Duration::from_secs(2), "{took:?}");
+        assert!(guesses.iter().any(|guess| !guess.is_finished()), "nobody waits for passwords of others");
         assert!(guesses.into_iter().all(|guess| guess.join().expect("a thread") == 401));
     });
 }
