@@ -75,6 +75,9 @@ fn a_reload_sends_messages_elsewhere_and_a_moved_file_is_opened_anew() {
     onehop.process.signal(Signal::HUP);
     wait_for("a failure", || (!text(&other).is_empty()).then_some(()));
     assert!(!text(&other).contains("reloaded"), "{}", text(&other));
+    folder.write("Onehopfile", configuration("", ""));
+    onehop.process.signal(Signal::HUP);
+    onehop.process.wait_for_event("reloaded");
 }
 
 #[test]

@@ -30,6 +30,7 @@ use progress::Progress;
 #[derive(Clone)]
 pub(crate) struct Reporter {
     form: LogForm,
+    to_stdout: bool,
     queue: Arc<Queue>,
     lines: Arc<Mutex<plain::Lines>>,
     /// What `onehop logs` shows.
@@ -46,7 +47,8 @@ impl Reporter {
     /// Where the system refuses a thread.
     pub(crate) fn of(process: &Process) -> std::io::Result<Self> {
         let form = process.log;
-        TO_STDOUT.store(process.log_to == LogTo::Stdout, Ordering::Relaxed);
+        let to_stdout = process.log_to == LogTo::Stdout;
+        TO_STDOUT.store(to_stdout, Ordering::Relaxed);
         let mut progress = Progress::new(form == LogForm::Plain);
         let queue = Queue::start(move |next| write_next(next, form, &mut progress))?;
         let queue = Arc::clone(QUEUE.get_or_init(|| queue));
@@ -55,7 +57,7 @@ impl Reporter {
             finish();
         }));
         let server_log = Arc::clone(SERVER_LOG.get_or_init(Arc::default));
-        Ok(Self { form, queue, lines: Arc::default(), recent: Arc::default(), server_log })
+        Ok(Self { form, to_stdout, queue, lines: Arc::default(), recent: Arc::default(), server_log })
     }
 
     /// The first line: who is this, and what does it read.
@@ -100,11 +102,13 @@ impl Reporter {
             LogForm::Plain => plain.map(stamped),
             LogForm::Json => Some(record.to_owned()),
         };
+        // As the command line says, also after a reload that took the log away.
+        let stream = log.as_ref().map_or(Some(self.to_stdout), |log| log.stream());
+        TO_STDOUT.store(stream.unwrap_or(self.to_stdout), Ordering::Relaxed);
         let Some(log) = log else { return text };
         let is_error = recent::is_error(event);
         let text = text.filter(|_| !log.leaves_out(is_error))?;
-        if let Some(to_stdout) = log.stream() {
-            TO_STDOUT.store(to_stdout, Ordering::Relaxed);
+        if stream.is_some() {
             return Some(text);
         }
         log.write(&text, at, is_error);
