@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::net::IpAddr;
 
-/// Powers of ten that numbers are filled up to.
+/// Digits that [`push_filled`] writes at most: those of nanoseconds.
 const DIGITS_MAX: usize = 9;
 
 /// Whether all bytes are printable ASCII without quotation marks and backslashes, so that no format escapes any of them. Without a

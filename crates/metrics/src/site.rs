@@ -41,7 +41,7 @@ pub enum Delivery {
     Rejected,
 }
 
-/// A traced request, by which a reader of the metrics finds a trace whose duration is like others.
+/// A traced request: links a bucket of a histogram to a trace with such a duration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exemplar {
     /// Its trace.

@@ -35,8 +35,17 @@ pub(super) fn basic_auth(
         }
         _ => return Err(wrong_arguments(line, USAGE)),
     };
+    let lines = line.block.as_deref().unwrap_or_default();
+    if lines.is_empty() {
+        return Err(Problem::error("arguments", &line.name.place, "`basic_auth` has no user")
+            .help("write a name and the hash that `onehop hash-password` prints, a line for each user"));
+    }
+    if lines.len() > BASIC_AUTH_ACCOUNTS_MAX {
+        let message = format!("`basic_auth` has at most {BASIC_AUTH_ACCOUNTS_MAX} users");
+        return Err(Problem::error("too-large", &line.name.place, message));
+    }
     let mut accounts: Vec<(String, Arc<str>)> = Vec::new();
-    for account in line.block.as_deref().unwrap_or_default() {
+    for account in lines {
         let read = read_account(cx, account, line);
         let Some((user, hash)) = cx.keep(read) else { continue };
         if accounts.iter().any(|(known, _)| *known == user) {
@@ -45,15 +54,6 @@ pub(super) fn basic_auth(
             continue;
         }
         accounts.push((user, hash));
-    }
-    let written = line.block.as_deref().map_or(0, <[_]>::len);
-    if written == 0 {
-        return Err(Problem::error("arguments", &line.name.place, "`basic_auth` has no user")
-            .help("write a name and the hash that `onehop hash-password` prints, a line for each user"));
-    }
-    if written > BASIC_AUTH_ACCOUNTS_MAX {
-        let message = format!("`basic_auth` has at most {BASIC_AUTH_ACCOUNTS_MAX} users");
-        return Err(Problem::error("too-large", &line.name.place, message));
     }
     let step = Step::BasicAuth(Arc::new(BasicAuth { realm, accounts }));
     Ok(vec![placed("basic_auth", chosen, line, step)])

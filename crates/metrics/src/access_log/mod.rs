@@ -2,9 +2,9 @@
 //! or left out), as Apache has it (`apache.rs`), or after a template (`transform.rs`).
 //!
 //! A core gathers lines and hands them over in batches to a writer thread (`writer.rs`). A slow writer costs lines,
-//! which are counted, and never a request. The server's own messages may go
-//! the same way (`server_log.rs`). `sink.rs` is the file, `rotation.rs` its rotation, `net.rs` a receiver elsewhere. The values of cookies and
-//! credentials are left out, unless `log_credentials` asks for them. What was written last stays in memory
+//! which are counted, and never a request. The server's own messages may go the
+//! same way (`server_log.rs`). `sink.rs` is the file, `rotation.rs` its rotation, `net.rs` a receiver elsewhere. The values of
+//! cookies and credentials are left out, unless `log_credentials` asks for them. What was written last stays in memory
 //! ([`crate::recent`]).
 
 mod apache;

@@ -8,8 +8,8 @@ use onehop_config::checked::{LogOutput, ServerLog, ServerLogFormat};
 use super::writer::{Batch, LogWriter};
 use crate::recent::Mark;
 
-/// What the loaded configuration says of the server's own messages. Whoever makes messages shares it with the server, which
-/// changes it at reloads.
+/// Where the loaded configuration sends the server's own messages. The program reads it for each message; the server sets it at
+/// start and at reloads.
 #[derive(Debug, Default)]
 pub struct ServerLogTarget {
     current: RwLock<Option<Arc<Current>>>,
@@ -19,7 +19,7 @@ pub struct ServerLogTarget {
 #[derive(Debug)]
 pub struct Current {
     settings: ServerLog,
-    /// `None`: the streams of the process are written by whoever makes the messages.
+    /// `None` for standard output and standard error, which the program writes itself.
     writer: Option<Arc<LogWriter>>,
 }
 

@@ -131,7 +131,9 @@ impl LogWriter {
         if unwritten > 0 {
             self.shared.lost(unwritten, "it was not written before the end");
         }
-        if let Some(loss) = self.shared.lock_losses().take() {
+        // Not behind the lock: the warning may be a line of this very log.
+        let loss = self.shared.lock_losses().take();
+        if let Some(loss) = loss {
             (self.shared.warn)(format!("the log {}: {} lines were lost", self.shared.name, loss.lines));
         }
     }

@@ -25,7 +25,7 @@ use super::admission::rate::RateChecks;
 use super::early_hints::EarlyHints;
 use super::route::Root;
 use super::timing::Timing;
-use super::tracing::Begun;
+use super::tracing::OpenSpan;
 
 /// A request on its way through the routes of its site.
 pub struct RequestContext<'a> {
@@ -74,7 +74,7 @@ pub struct RequestContext<'a> {
     /// Bytes that the request's body may have, where `request_body` says so.
     pub(crate) body_bytes_max: Option<u64>,
     /// Its span, where a `tracing` directive applies. In a box, since few requests have one.
-    pub(crate) traced: Option<Box<Begun<'a>>>,
+    pub(crate) traced: Option<Box<OpenSpan<'a>>>,
     /// Fields of `log_append`, with the values of those that are early. In a box, since few requests have one.
     pub(crate) appended: Option<Box<Appended<'a>>>,
     /// The error that the request has met. In a box, since few requests meet one and each would carry the room.

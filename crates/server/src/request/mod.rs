@@ -45,12 +45,11 @@ use onehop_upstream::member::Member;
 use admission::Limiters;
 use blocking::{BlockingResult, BlockingWork};
 use context::{ErrorId, Failure, RequestContext};
-
 use handle::proxy::max_forwards;
 use handle::{Handled, app, file, redirect, respond};
 use route::{Backend, Site, Snapshot, Target};
 use timing::Timing;
-use tracing::{Begun, Traced};
+use tracing::{OpenSpan, Traced};
 use walk::{Step, Walk};
 
 /// What became of a request, for counters and logs.
@@ -378,7 +377,7 @@ impl<'a> Routing<'a> {
 
 /// What is exported of the request; attributes have the values of now.
 fn traced(context: &mut RequestContext<'_>) -> Option<Box<Traced>> {
-    let Begun { name, settings } = *context.traced.take()?;
+    let OpenSpan { name, settings } = *context.traced.take()?;
     let attributes = settings.attributes.iter();
     let attributes =
         attributes.map(|(name, value)| (name.clone(), route::expand(value, context, route::Into::Text)));

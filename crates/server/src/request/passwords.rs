@@ -1,7 +1,7 @@
 //! Checks passwords against their bcrypt hashes, on one thread for the whole process.
 //!
-//! A hash is made to be slow: a tenth of a second to a second for each guess. So a flood of guesses takes one core at most, and those
-//! whose password was right once are not checked again: what is remembered is a keyed digest of user, password and hash.
+//! A hash is made to be slow: a tenth of a second to a second for each guess. So a flood of guesses takes one core at most. A user and
+//! password that were right are not checked again: a keyed digest of user, password and hash is remembered.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -27,7 +27,7 @@ struct Passwords {
     /// `None`: the system has no random numbers, and nothing is remembered.
     key: Option<hmac::Key>,
     right: Mutex<HashSet<Digest>>,
-    /// `None`: there is no thread, and nobody passes.
+    /// `None`: the thread could not be started, and every check fails with 503.
     jobs: Option<SyncSender<Job>>,
 }
 
@@ -67,7 +67,7 @@ impl PasswordCheck {
     /// The user, if the password is right.
     pub(crate) async fn perform(self) -> Result<String, HttpError> {
         let Self { user, password, hash, digest, is_users } = self;
-        // Only what is right is remembered, and of nobody else.
+        // Without a digest nothing is remembered: the hash is not that of this user.
         let digest = digest.filter(|_| is_users);
         let (reply, replied) = oneshot::channel();
         let jobs = PASSWORDS.jobs.as_ref().ok_or(HttpError::Configured(UNAVAILABLE))?;

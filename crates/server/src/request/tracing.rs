@@ -19,7 +19,7 @@ pub struct Traced {
 
 /// A `tracing` that applies to a request.
 #[derive(Debug)]
-pub(crate) struct Begun<'a> {
+pub(crate) struct OpenSpan<'a> {
     pub(crate) name: Vec<u8>,
     pub(crate) settings: &'a Tracing,
 }

@@ -19,7 +19,7 @@ use super::handle::header;
 use super::handle::try_files::{Lookups, Undecided};
 use super::passwords::PasswordCheck;
 use super::route::{self, Action, Root, Route, Site, Target};
-use super::tracing::{self, Begun};
+use super::tracing::{self, OpenSpan};
 
 /// Nested lists of routes that cost no allocation.
 const LEVELS_INLINE: usize = 4;
@@ -156,7 +156,7 @@ fn take<'a>(action: &'a Action, context: &mut RequestContext<'a>) -> Result<(), 
             let name = settings.span.as_ref().map(|name| route::expand(name, context, route::Into::Text));
             let name = name.unwrap_or_else(|| context.request.head.method_bytes().to_vec());
             context.request.span = Some(Box::new(tracing::begin(settings, context.request.head)));
-            context.traced = Some(Box::new(Begun { name, settings }));
+            context.traced = Some(Box::new(OpenSpan { name, settings }));
         }
         Action::Tracing(_) => {}
         Action::LogAppend(append) => {

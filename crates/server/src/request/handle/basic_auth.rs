@@ -39,7 +39,7 @@ impl BasicAuth {
         }
     }
 
-    /// Lets a request pass whose password is known to be right, or says what has to be checked first.
+    /// Admits a request with a password that was right before; any other password is returned for checking.
     pub(crate) fn admit<'a>(
         &'a self,
         context: &mut RequestContext<'a>,
