@@ -243,7 +243,7 @@ pub enum Condition {
     PathRegexp(Pattern),
     /// The address of the connection's other end is in one of these networks.
     RemoteIp(Vec<Network>),
-    /// The same of the client, whom trusted proxies may name.
+    /// The client's address, as trusted proxies name it, is in one of these networks.
     ClientIp(Vec<Network>),
     /// The request came in one of these ways.
     Protocol(Vec<ProtocolTest>),

@@ -1,5 +1,5 @@
-//! The catalogue of all errors and warnings, as the sources have them: what is wrong, and what to do about it. It is read as a
-//! whole where one of them changes. What stands in braces is filled in.
+//! The catalogue of all errors and warnings in the sources: what is wrong, and what to do about it. Whoever changes one reviews
+//! the whole snapshot. Braces are placeholders, as in `format!`.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};

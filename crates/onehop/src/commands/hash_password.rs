@@ -28,7 +28,7 @@ pub(crate) fn hash_password(arguments: &HashPassword) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Twice, since nobody sees what he types.
+/// Asks twice: the terminal does not show what is typed.
 fn ask() -> Result<String, Failure> {
     let _hidden = Hidden::new();
     let one = prompt("Password: ")?;

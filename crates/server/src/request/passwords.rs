@@ -67,7 +67,7 @@ impl PasswordCheck {
     /// The user, if the password is right.
     pub(crate) async fn perform(self) -> Result<String, HttpError> {
         let Self { user, password, hash, digest, is_users } = self;
-        // Without a digest nothing is remembered: the hash is not that of this user.
+        // With the hash of another user nothing is remembered.
         let digest = digest.filter(|_| is_users);
         let (reply, replied) = oneshot::channel();
         let jobs = PASSWORDS.jobs.as_ref().ok_or(HttpError::Configured(UNAVAILABLE))?;
