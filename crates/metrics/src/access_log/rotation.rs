@@ -47,9 +47,14 @@ impl Rotation {
         self.roll.size
     }
 
-    /// Gives the file a name with the time in it.
+    /// Gives the file a name with the time in it. The oldest rotated files go first, so that at no moment more of them
+    /// take room than may be kept.
     pub(super) fn move_away(&self) -> io::Result<PathBuf> {
         let names = Names::of(&self.path)?;
+        for oldest in names.rotated()?.into_iter().skip(self.roll.keep.saturating_sub(1)) {
+            // One that cannot be removed does not hold the log up; the clean-up tries again.
+            let _ = fs::remove_file(oldest);
+        }
         let now = SystemTime::now();
         // Two rotations within a millisecond get different names.
         let free = (0..LOG_ROLL_NAMES_TRIED_MAX)
@@ -159,7 +164,8 @@ fn compress(path: &Path) -> io::Result<()> {
         let _ = fs::remove_file(&part);
         return Err(error);
     }
-    fs::remove_file(path)
+    // Where the rotation removed the file meanwhile, it does not come back compressed.
+    fs::remove_file(path).inspect_err(|_| drop(fs::remove_file(&whole)))
 }
 
 fn compressed(path: &Path) -> PathBuf {
@@ -171,6 +177,24 @@ fn compressed(path: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn at_no_moment_are_there_more_rotated_files_than_may_be_kept() {
+        let folder = std::env::temp_dir().join(format!("onehop-rotation-{}", std::process::id()));
+        let path = folder.join("access.log");
+        fs::create_dir_all(&folder).expect("a folder");
+        let roll = LogRoll { size: 1, keep: 2, keep_for: Duration::from_secs(60), compress: false };
+        let rotation = Rotation::new(&path, roll);
+        for number in 1..=5 {
+            fs::write(&path, number.to_string()).expect("written");
+            let moved = rotation.move_away().expect("a name");
+            assert_eq!(fs::read_to_string(moved).expect("text"), number.to_string());
+            // No clean-up has been asked for since.
+            let rotated = Names::of(&path).and_then(|names| names.rotated()).expect("a folder");
+            assert_eq!(rotated.len(), number.min(2));
+        }
+        fs::remove_dir_all(folder).expect("removed");
+    }
 
     #[test]
     fn only_names_with_a_time_are_those_of_rotated_files() {
