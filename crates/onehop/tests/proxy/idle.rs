@@ -5,18 +5,22 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use onehop_testkit::Client;
 use onehop_testkit::upstream::Upstream;
+use onehop_testkit::{Client, wait_for};
 
 use crate::subject::{Subject, raise_descriptor_limit, scaled};
 
 /// How often a token was executed.
 type Executed = Arc<Mutex<HashMap<String, usize>>>;
 
+/// How long a closed connection is read for the request that was on its way. The proxy ends its side at once.
+const CROSSING_WAIT: Duration = Duration::from_secs(2);
+
 /// Closes each connection that was idle for this long after an answer, without having said so, as `node:http` does
-/// after 5 s. A first request may take longer, as with all servers: a new connection is closed by nobody at once.
-fn closing_after(idle: Duration, executed: &Executed) -> Upstream {
-    let executed = Arc::clone(executed);
+/// after 5 s. A first request may take longer, as with all servers: a new connection is closed by nobody at once. POSTs
+/// that were sent before the close could be seen are counted in `crossed` and not executed.
+fn closing_after(idle: Duration, executed: &Executed, crossed: &Arc<AtomicUsize>) -> Upstream {
+    let (executed, crossed) = (Arc::clone(executed), Arc::clone(crossed));
     Upstream::start(move |connection| {
         let mut timeout = idle + Duration::from_secs(2);
         while connection.wait_for_request(timeout) == Some(true) {
@@ -30,6 +34,11 @@ fn closing_after(idle: Duration, executed: &Executed) -> Upstream {
             }
             let token = request.target().to_owned();
             connection.answer("200 OK", "", &token);
+        }
+        connection.end_of_sending();
+        if connection.wait_for_request(CROSSING_WAIT) == Some(true) {
+            let is_post = connection.head().is_some_and(|request| request.method() == "POST");
+            crossed.fetch_add(usize::from(is_post), Ordering::SeqCst);
         }
     })
 }
@@ -75,8 +84,8 @@ fn no_get_fails_and_no_post_is_executed_twice_where_idle_connections_are_closed(
     let seconds = scaled("ONEHOP_PROXY_IDLE_SECONDS", 8);
     // 1500 clients, 5000 ms and 480 s make 100,000 GETs that meet what `node:http` does.
     let clients = scaled("ONEHOP_PROXY_IDLE_CLIENTS", 24);
-    let executed = Executed::default();
-    let upstream = closing_after(idle, &executed);
+    let (executed, crossed) = (Executed::default(), Arc::default());
+    let upstream = closing_after(idle, &executed, &crossed);
     let subject = Subject::with_globals("\tthreads 2", &format!("\treverse_proxy {}", upstream.address()));
     let until = Instant::now() + Duration::from_secs(seconds);
     let tally = Tally::default();
@@ -88,7 +97,8 @@ fn no_get_fails_and_no_post_is_executed_twice_where_idle_connections_are_closed(
     });
     let [gets, posts, failed] =
         [&tally.gets, &tally.posts, &tally.failed_posts].map(|count| count.load(Ordering::SeqCst));
-    println!("{gets} GETs, {posts} POSTs, {failed} POSTs failed, {} connections", upstream.accepted());
+    let connections = upstream.accepted();
+    println!("{gets} GETs, {posts} POSTs, {failed} failed, {connections} connections");
     let executed = executed.lock().expect("a count");
     let twice: Vec<_> = executed.iter().filter(|(_, count)| **count > 1).collect();
     assert!(twice.is_empty(), "executed twice: {twice:?}");
@@ -97,9 +107,11 @@ fn no_get_fails_and_no_post_is_executed_twice_where_idle_connections_are_closed(
         "{} of {posts} POSTs were executed, {failed} failed",
         executed.len()
     );
-    assert!(upstream.accepted() > 24, "nothing was ever closed: the test tests nothing");
-    // A POST takes no connection of which it is not all but certain that it lives.
-    assert!(failed * 100 <= posts, "{failed} of {posts} POSTs failed");
+    assert!(connections > 24, "nothing was ever closed: the test tests nothing");
+    // A POST fails only where it was sent before the close could be seen, however busy the machine is.
+    wait_for("as many POSTs that crossed a close as failed", || {
+        (failed <= crossed.load(Ordering::SeqCst)).then_some(())
+    });
 }
 
 #[test]
