@@ -43,8 +43,9 @@ pub const RECENT_BYTES_MAX: usize = 1024 * 1024;
 pub const RECENT_SITES_MAX: usize = 1_000;
 
 /// Batches that wait for a log's writer; beyond it lines are dropped and counted, so that a slow log never slows a
-/// request.
-pub const LOG_BATCHES_MAX: usize = 64;
+/// request. 8 MiB are a second of 16,000 lines of 500 bytes, for which a disk may stand still, and 60 ms of the fastest
+/// log, for which the writer may wait for a processor.
+pub const LOG_BATCHES_MAX: usize = 256;
 
 /// How long no log line may have been lost before the loss is reported as over: a disk that is nearly full takes
 /// short lines and refuses long ones.
