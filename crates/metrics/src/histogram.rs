@@ -55,10 +55,10 @@ impl Histogram {
     /// Counts a duration; only the owning core calls it.
     pub(crate) fn record(&self, duration: Duration) {
         let nanos = nanos(duration);
-        let bucket = bucket_of(nanos);
-        let decade = self.decades[bucket / DECADE_BUCKETS]
+        let (decade, bucket) = place_of(nanos);
+        let decade = self.decades[decade]
             .get_or_init(|| Box::new(Decade(std::array::from_fn(|_| Counter::default()))));
-        decade.0[bucket % DECADE_BUCKETS].add(1);
+        decade.0[bucket].add(1);
         self.nanos.add(nanos);
     }
 
@@ -144,12 +144,18 @@ impl Snapshot {
 
 /// The number of a duration's bucket.
 fn bucket_of(nanos: u64) -> usize {
+    let (decade, bucket) = place_of(nanos);
+    decade * DECADE_BUCKETS + bucket
+}
+
+/// The decade of a duration, and its bucket in it.
+fn place_of(nanos: u64) -> (usize, usize) {
     const SHORTEST: u64 = HISTOGRAM_SHORTEST.as_nanos() as u64;
     const LONGEST: u64 = HISTOGRAM_LONGEST.as_nanos() as u64;
     // One less, since an upper bound belongs to its bucket.
     let nanos = nanos.saturating_sub(1).clamp(SHORTEST, LONGEST - 1);
     let decade = (nanos.ilog10() - FIRST_DECADE) as usize;
-    decade * DECADE_BUCKETS + (nanos / WIDTHS[decade]) as usize - 10
+    (decade, (nanos / WIDTHS[decade]) as usize - 10)
 }
 
 fn middle(bucket: usize) -> Duration {

@@ -3,8 +3,7 @@
 //! A core counts all of its requests while they are few, and a random sample when they are many, so that the cost is bounded. These
 //! texts are not in `/metrics`. Neither queries nor other fields are kept: they may hold secrets.
 
-use std::collections::HashMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -33,7 +32,15 @@ struct State {
     looked_at: u32,
     /// This period's beginning.
     began: Instant,
-    sites: HashMap<Arc<str>, [Tables; 2]>,
+    /// A few: one after the other is looked at sooner than a name is hashed.
+    sites: Vec<SiteTables>,
+}
+
+/// This period of a site and the one before.
+struct SiteTables {
+    label: Arc<str>,
+    current: Tables,
+    before: Tables,
 }
 
 /// One period of a site.
@@ -41,6 +48,7 @@ struct State {
 struct Tables {
     paths: Frequent,
     agents: Frequent,
+    /// By their octets; `-` where a client has none.
     addresses: Frequent,
 }
 
@@ -75,7 +83,7 @@ pub struct Row {
 impl Default for Visits {
     fn default() -> Self {
         let now = Instant::now();
-        let state = State { stride: 1, second: now, looked_at: 0, began: now, sites: HashMap::new() };
+        let state = State { stride: 1, second: now, looked_at: 0, began: now, sites: Vec::new() };
         Self { left: AtomicU32::new(0), state: Mutex::new(state) }
     }
 }
@@ -100,16 +108,14 @@ impl Visits {
         state.adapt(now);
         state.turn(now);
         self.left.store(fastrand::u32(0..2 * state.stride - 1), Ordering::Relaxed);
-        if state.sites.len() >= VISITS_SITES_MAX && !state.sites.contains_key(site) {
-            return;
-        }
-        let [tables, _] = state.sites.entry(Arc::clone(site)).or_default();
+        let Some(tables) = state.tables(site) else { return };
         if status < 400 {
             tables.paths.add(head.path(), weight);
         }
         tables.agents.add(head.find("user-agent").unwrap_or(b"-"), weight);
         match client {
-            Some(client) => tables.addresses.add(client.to_string().as_bytes(), weight),
+            Some(IpAddr::V4(client)) => tables.addresses.add(&client.octets(), weight),
+            Some(IpAddr::V6(client)) => tables.addresses.add(&client.octets(), weight),
             None => tables.addresses.add(b"-", weight),
         }
     }
@@ -120,6 +126,21 @@ impl Visits {
 }
 
 impl State {
+    /// This period of a site, if there is room for it.
+    fn tables(&mut self, site: &Arc<str>) -> Option<&mut Tables> {
+        let is_it = |known: &SiteTables| Arc::ptr_eq(&known.label, site) || known.label == *site;
+        let number = match self.sites.iter().position(is_it) {
+            Some(number) => number,
+            None if self.sites.len() < VISITS_SITES_MAX => {
+                let (current, before) = Default::default();
+                self.sites.push(SiteTables { label: Arc::clone(site), current, before });
+                self.sites.len() - 1
+            }
+            None => return None,
+        };
+        self.sites.get_mut(number).map(|site| &mut site.current)
+    }
+
     /// Looks at fewer requests of a busy second, and at more after a quiet one.
     fn adapt(&mut self, now: Instant) {
         self.looked_at += 1;
@@ -141,13 +162,13 @@ impl State {
             return;
         }
         let is_older = age >= 2 * VISITS_PERIOD;
-        for [current, before] in self.sites.values_mut() {
-            *before = std::mem::take(current);
+        for site in &mut self.sites {
+            site.before = std::mem::take(&mut site.current);
             if is_older {
-                *before = Tables::default();
+                site.before = Tables::default();
             }
         }
-        self.sites.retain(|_, [_, before]| before.agents.total() > 0);
+        self.sites.retain(|site| site.before.agents.total() > 0);
         self.began = now;
     }
 }
@@ -159,10 +180,10 @@ pub(crate) fn of_site(cores: &[Visits], site: &str) -> FrequentOfSite {
     for core in cores {
         let mut state = core.lock();
         state.turn(now);
-        let Some([current, before]) = state.sites.get(site) else { continue };
-        let start = Some(state.began).filter(|_| before.agents.total() == 0);
+        let Some(found) = state.sites.iter().find(|known| *known.label == *site) else { continue };
+        let start = Some(state.began).filter(|_| found.before.agents.total() == 0);
         began = began.min(start.or_else(|| state.began.checked_sub(VISITS_PERIOD)).unwrap_or(now));
-        for tables in [current, before] {
+        for tables in [&found.current, &found.before] {
             all.paths.merge(&tables.paths);
             all.agents.merge(&tables.agents);
             all.addresses.merge(&tables.addresses);
@@ -172,18 +193,24 @@ pub(crate) fn of_site(cores: &[Visits], site: &str) -> FrequentOfSite {
         site: site.to_owned(),
         seconds: now.saturating_duration_since(began).as_secs(),
         requests: all.agents.total(),
-        paths: rows(&all.paths),
-        agents: rows(&all.agents),
-        addresses: rows(&all.addresses),
+        paths: rows(&all.paths, text),
+        agents: rows(&all.agents, text),
+        addresses: rows(&all.addresses, address),
     }
 }
 
-fn rows(frequent: &Frequent) -> Vec<Row> {
-    let row = |Counted { text, count, excess }| Row {
-        text: String::from_utf8_lossy(&text).into_owned(),
-        requests: count,
-        excess,
-    };
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn address(bytes: &[u8]) -> String {
+    let v4 = <[u8; 4]>::try_from(bytes).map(|octets| Ipv4Addr::from(octets).to_string());
+    let v6 = <[u8; 16]>::try_from(bytes).map(|octets| Ipv6Addr::from(octets).to_string());
+    v4.or(v6).unwrap_or_else(|_| text(bytes))
+}
+
+fn rows(frequent: &Frequent, shown: fn(&[u8]) -> String) -> Vec<Row> {
+    let row = |Counted { text, count, excess }| Row { text: shown(&text), requests: count, excess };
     frequent.top(VISITS_SHOWN_MAX).into_iter().map(row).collect()
 }
 
@@ -218,12 +245,13 @@ mod tests {
         ask(&cores[1], &site, "/one", 304, 5);
         ask(&cores[1], &site, "/two", 200, 7);
         ask(&cores[1], &site, "/wp-login.php", 404, 9);
+        cores[1].count(&site, &head("/two"), Some([0xfd00, 0, 0, 0, 0, 0, 0, 1].into()), 200);
         let shown = serde_json::to_value(of_site(&cores, "a")).expect("JSON");
         let row = |text: &str, requests: u64| serde_json::json!({ "text": text, "requests": requests, "excess": 0 });
-        assert_eq!(shown["paths"], serde_json::json!([row("/one", 25), row("/two", 7)]));
-        assert_eq!(shown["agents"], serde_json::json!([row("browser", 41)]));
-        assert_eq!(shown["addresses"], serde_json::json!([row("10.0.0.1", 41)]));
-        assert_eq!(shown["requests"], 41);
+        assert_eq!(shown["paths"], serde_json::json!([row("/one", 25), row("/two", 8)]));
+        assert_eq!(shown["agents"], serde_json::json!([row("browser", 42)]));
+        assert_eq!(shown["addresses"], serde_json::json!([row("10.0.0.1", 41), row("fd00::1", 1)]));
+        assert_eq!(shown["requests"], 42);
         assert_eq!(of_site(&cores, "b").requests, 0);
     }
 
@@ -250,7 +278,7 @@ mod tests {
         let mut state = cores[0].lock();
         let began = state.began;
         state.turn(began + VISITS_PERIOD);
-        assert_eq!(state.sites["a"][1].paths.total(), 3);
+        assert_eq!(state.sites[0].before.paths.total(), 3);
         state.turn(began + 2 * VISITS_PERIOD);
         assert!(state.sites.is_empty());
     }
