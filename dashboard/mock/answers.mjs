@@ -179,10 +179,10 @@ export function frequent(site, { scenario }) {
 export function handlers(site, world) {
   if (world.scenario === "empty") return { handlers: [] };
   const { p50_ms, p99_ms, requests, errors } = totalOf([site], world.now - 3600, world.now, world);
-  const files = { handler: "file_server", requests: Math.round(requests * 14), errors: 0, p50_ms: 0.08, p99_ms: 0.9 };
-  if (site === SITES[2]) return { handlers: [files, { handler: "redir", requests: 812, errors: 0, p50_ms: 0.02, p99_ms: 0.05 }] };
-  const app = { handler: "app", requests: requests * 60, errors: errors * 9, p50_ms, p99_ms };
-  const proxy = { handler: "reverse_proxy", requests: requests * 4, errors: 31, p50_ms: 8.3, p99_ms: 41 };
+  const files = { route: "*", handler: "file_server", requests: Math.round(requests * 14), errors: 0, p50_ms: 0.08, p99_ms: 0.9 };
+  if (site === SITES[2]) return { handlers: [files, { route: "/old/*", handler: "redir", requests: 812, errors: 0, p50_ms: 0.02, p99_ms: 0.05 }] };
+  const app = { route: "/api/*", handler: "app", requests: requests * 60, errors: errors * 9, p50_ms, p99_ms };
+  const proxy = { route: "/search*", handler: "reverse_proxy", requests: requests * 4, errors: 31, p50_ms: 8.3, p99_ms: 41 };
   return { handlers: [app, files, ...(site === SITES[0] ? [proxy] : [])] };
 }
 

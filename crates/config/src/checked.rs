@@ -4,6 +4,7 @@
 //! default is spelled out, every path is absolute, every route stands in the order in which it acts.
 //! They must never grow a reference to the file's syntax (that is `syntax/`).
 
+use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -348,6 +349,19 @@ pub enum PathPattern {
     Glob(String),
     /// The pattern has an escape (`%2f`): compared with the path as sent.
     Escaped(String),
+}
+
+/// As it is written in a file, but for the case of letters.
+impl fmt::Display for PathPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Any => f.write_str("*"),
+            Self::Exact(path) | Self::Glob(path) | Self::Escaped(path) => f.write_str(path),
+            Self::Prefix(start) => write!(f, "{start}*"),
+            Self::Suffix(end) => write!(f, "*{end}"),
+            Self::Contains(middle) => write!(f, "*{middle}*"),
+        }
+    }
 }
 
 /// One thing that is done with a request.

@@ -22,7 +22,7 @@ fn main() {
                 core.connection_opened();
                 for micros in 0..1_000 {
                     let took = Duration::from_micros(micros);
-                    counters.record(Handler::FileServer, Method::Get, 200, 512, took, Delivery::Whole);
+                    counters.record(Handler::FileServer.into(), Method::Get, 200, 512, took, Delivery::Whole);
                 }
                 core.connection_closed();
             });

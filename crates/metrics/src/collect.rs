@@ -8,15 +8,14 @@ use crate::counter::Counter;
 use crate::counters::{CoreCounters, HandshakeFailure, HeaderRefusal, Http2Failure, Registry};
 use crate::families::Kind::{Counter as Counts, Gauge, Histogram};
 use crate::families::{Durations, Families};
-use crate::handler::Handler;
 use crate::histogram::Snapshot;
-use crate::site::{HandlerTotals, METHODS};
+use crate::site::{HandlerTotals, METHODS, RouteTotals};
 use crate::stats::{Stats, apps, limiters, rate_limits, upstreams};
 
-/// Each site with the handlers that have answered there.
-type Sites = [(Arc<str>, Vec<(Handler, HandlerTotals)>)];
+/// Each site with the handlers and routes that have answered there.
+type Sites = [(Arc<str>, Vec<RouteTotals>)];
 
-/// A latency histogram by site and handler: its name, its help, what it shows of the totals.
+/// A latency histogram by site, handler and route: its name, its help, what it shows of the totals.
 type Latency = (&'static str, &'static str, fn(&HandlerTotals) -> &Snapshot);
 
 /// What the durations of requests are called.
@@ -44,7 +43,7 @@ const LATENCIES: [Latency; 4] = [
 /// All counters, added up over the cores, and what others count.
 pub fn families(registry: &Registry, stats: &Stats) -> Families {
     let mut out = Families::default();
-    let sites = registry.sites().into_iter().map(|(site, cores)| (site, HandlerTotals::of(&cores)));
+    let sites = registry.sites().into_iter().map(|(site, cores)| (site, RouteTotals::of(&cores)));
     let sites: Vec<_> = sites.collect();
     requests(&mut out, &sites);
     sent_bytes(&mut out, &sites);
@@ -69,13 +68,14 @@ fn sum(cores: &[Arc<CoreCounters>], which: impl Fn(&CoreCounters) -> &Counter) -
 }
 
 fn requests(out: &mut Families, sites: &Sites) {
-    let help = "Requests answered, by site, handler, method and status class.";
+    let help = "Requests answered, by site, handler, route, method and status class.";
     let family = out.family("onehop_requests_total", Counts, help);
-    for_each_handler(sites, |site, handler, totals| {
+    for_each_handler(sites, |labels, totals| {
         for (method, classes) in METHODS.into_iter().zip(totals.responses) {
             for (class, count) in classes.into_iter().enumerate().filter(|(_, count)| *count > 0) {
                 let class = format!("{}xx", class + 1);
-                let labels = [("site", site), ("handler", handler), ("method", method), ("class", &class)];
+                let [site, handler, route] = labels;
+                let labels = [site, handler, route, ("method", method), ("class", &class)];
                 family.sample(&labels, count);
             }
         }
@@ -85,7 +85,7 @@ fn requests(out: &mut Families, sites: &Sites) {
 fn sent_bytes(out: &mut Families, sites: &Sites) {
     let family = out.family("onehop_sent_bytes_total", Counts, "Bytes of answers' bodies.");
     for (site, handlers) in sites {
-        let sent: u64 = handlers.iter().map(|(_, totals)| totals.sent_bytes).sum();
+        let sent: u64 = handlers.iter().map(|handler| handler.totals.sent_bytes).sum();
         family.sample(&[("site", site)], sent);
     }
 }
@@ -96,15 +96,15 @@ fn streams(out: &mut Families, sites: &Sites) {
         Counts,
         "Responses that may last for ever: events, tunnels, long ones of unknown length.",
     );
-    for_each_handler(sites, |site, handler, totals| {
+    for_each_handler(sites, |labels, totals| {
         if totals.streams() > 0 {
-            family.sample(&[("site", site), ("handler", handler)], totals.streams());
+            family.sample(&labels, totals.streams());
         }
     });
     let family = out.family("onehop_streams_open", Gauge, "Streams of events and tunnels that are open.");
-    for_each_handler(sites, |site, handler, totals| {
+    for_each_handler(sites, |labels, totals| {
         if totals.streams() > 0 {
-            family.sample(&[("site", site), ("handler", handler)], totals.streams_open);
+            family.sample(&labels, totals.streams_open);
         }
     });
 }
@@ -112,22 +112,21 @@ fn streams(out: &mut Families, sites: &Sites) {
 fn latencies(out: &mut Families, sites: &Sites) {
     for (name, help, latency) in LATENCIES {
         let family = out.family(name, Histogram, help);
-        for_each_handler(sites, |site, handler, totals| {
+        for_each_handler(sites, |labels, totals| {
             let latency = latency(totals);
             // A traced request is an example of the durations that it is among.
             let exemplars = if name == DURATIONS { &*totals.exemplars } else { &[] };
             if latency.count() > 0 {
-                let labels = [("site", site), ("handler", handler)];
                 family.sample(&labels, Durations::new(latency, exemplars));
             }
         });
     }
 }
 
-fn for_each_handler(sites: &Sites, mut each: impl FnMut(&str, &str, &HandlerTotals)) {
+fn for_each_handler(sites: &Sites, mut each: impl FnMut([(&'static str, &str); 3], &HandlerTotals)) {
     for (site, handlers) in sites {
-        for (handler, totals) in handlers {
-            each(site, handler.name(), totals);
+        for RouteTotals { route, handler, totals } in handlers {
+            each([("site", site), ("handler", handler.name()), ("route", route)], totals);
         }
     }
 }

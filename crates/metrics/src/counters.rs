@@ -211,7 +211,8 @@ impl Registry {
         if let Some(counters) = sites.get(label) {
             return counters.clone();
         }
-        let counters: Vec<_> = self.cores.iter().map(|_| Arc::default()).collect();
+        let names = Arc::default();
+        let counters: Vec<_> = self.cores.iter().map(|_| Arc::new(SiteCounters::new(&names))).collect();
         sites.insert(label.into(), counters.clone());
         counters
     }

@@ -55,7 +55,7 @@ impl Histogram {
     /// Counts a duration; only the owning core calls it.
     pub(crate) fn record(&self, duration: Duration) {
         let nanos = nanos(duration);
-        let (decade, bucket) = place_of(nanos);
+        let (decade, bucket) = decade_and_bucket(nanos);
         let decade = self.decades[decade]
             .get_or_init(|| Box::new(Decade(std::array::from_fn(|_| Counter::default()))));
         decade.0[bucket].add(1);
@@ -144,12 +144,12 @@ impl Snapshot {
 
 /// The number of a duration's bucket.
 fn bucket_of(nanos: u64) -> usize {
-    let (decade, bucket) = place_of(nanos);
+    let (decade, bucket) = decade_and_bucket(nanos);
     decade * DECADE_BUCKETS + bucket
 }
 
 /// The decade of a duration, and its bucket in it.
-fn place_of(nanos: u64) -> (usize, usize) {
+fn decade_and_bucket(nanos: u64) -> (usize, usize) {
     const SHORTEST: u64 = HISTOGRAM_SHORTEST.as_nanos() as u64;
     const LONGEST: u64 = HISTOGRAM_LONGEST.as_nanos() as u64;
     // One less, since an upper bound belongs to its bucket.

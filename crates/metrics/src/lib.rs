@@ -6,11 +6,11 @@
 //!
 //! | module | what it has |
 //! | --- | --- |
-//! | [`site`] | the counters and latency histograms of a site, by handler |
+//! | [`site`] | the counters and latency histograms of a site, by handler and route |
 //! | [`counters`] | the counters of cores, and the registry of them all |
 //! | [`histogram`] | durations in buckets, and what readers take of them |
 //! | [`frequent`] | the most frequent of many texts |
-//! | [`handler`] | the handlers as labels |
+//! | [`handler`], [`route`] | the handlers and the routes of a site as labels |
 //! | [`stats`] | what other crates count (workers, upstreams, limits), as plain data that the caller fills in |
 //! | [`collect`] | both as metric families |
 //! | [`families`] | what a family is |
@@ -19,7 +19,7 @@
 //! | [`recent`] | the last lines of requests, applications and events, in memory |
 //! | [`limits`] | every bound of these |
 //!
-//! Knows no socket, no route and no worker. `examples/counters.rs` counts on two threads and prints the text.
+//! Knows no socket, no matcher and no worker. `examples/counters.rs` counts on two threads and prints the text.
 #![forbid(unsafe_code)]
 
 pub mod access_log;
@@ -34,6 +34,7 @@ pub mod histogram;
 mod json_string;
 pub mod limits;
 pub mod recent;
+pub mod route;
 pub mod site;
 pub mod stats;
 

@@ -29,6 +29,12 @@ pub const STREAM_AFTER: Duration = Duration::from_secs(10);
 /// microseconds, up to an hour.
 pub const EXEMPLARS_MAX: usize = 32;
 
+/// Routes of a site that are counted apart; those beyond share one label.
+pub const ROUTES_COUNTED_MAX: usize = 30;
+
+/// Bytes of a route's name: some paths.
+pub const ROUTE_NAME_BYTES_MAX: usize = 100;
+
 /// Bytes of log lines that a core gathers before it hands them to the writer.
 pub const LOG_BATCH_BYTES: usize = 32 * 1024;
 

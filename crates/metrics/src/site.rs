@@ -12,6 +12,7 @@ use crate::counter::Counter;
 use crate::handler::Handler;
 use crate::histogram::{Histogram, Snapshot};
 use crate::limits::{EXEMPLARS_MAX, STREAM_AFTER};
+use crate::route::{self, RouteHandler, RouteNames, RouteNumber};
 
 /// Status classes 1xx to 5xx.
 pub const CLASSES: usize = 5;
@@ -54,13 +55,19 @@ pub struct Exemplar {
     pub at: SystemTime,
 }
 
-/// Counters of one site on one core. A handler takes memory from its first response on.
+/// Counters of one site on one core. A route takes memory from its first response on.
 #[derive(Debug, Default)]
 pub struct SiteCounters {
-    handlers: [OnceLock<Box<HandlerCounters>>; Handler::ALL.len()],
+    /// The same on all cores.
+    names: Arc<RouteNames>,
+    routes: [OnceLock<Box<RouteCounters>>; route::NUMBERS],
 }
 
-/// Counters of one handler of a site on one core; on cache lines of their own.
+/// Counters of one route. A handler takes memory from its first response on.
+#[derive(Debug, Default)]
+struct RouteCounters([OnceLock<Box<HandlerCounters>>; Handler::ALL.len()]);
+
+/// Counters of one handler of a route on one core; on cache lines of their own.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct HandlerCounters {
@@ -77,7 +84,18 @@ struct HandlerCounters {
     exemplars: Mutex<Vec<Exemplar>>,
 }
 
-/// What all cores have counted of one handler of a site.
+/// What all cores have counted of one handler of a route.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RouteTotals {
+    /// The route's name.
+    pub route: Arc<str>,
+    /// The handler.
+    pub handler: Handler,
+    /// Its counts.
+    pub totals: HandlerTotals,
+}
+
+/// Counts over all cores, of one handler or of several.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HandlerTotals {
     /// Responses by method and status class; streams count when they end.
@@ -101,19 +119,29 @@ pub struct HandlerTotals {
 }
 
 impl SiteCounters {
-    /// Counts a response: its handler, the request's method, its status, the bytes of its body, the time since the request's head was
+    /// Those of a core, with the names that all cores of the site share.
+    pub(crate) fn new(names: &Arc<RouteNames>) -> Self {
+        Self { names: Arc::clone(names), ..Self::default() }
+    }
+
+    /// The names of the site's routes.
+    pub fn route_names(&self) -> &RouteNames {
+        &self.names
+    }
+
+    /// Counts a response: its route and handler, the request's method, its status, the bytes of its body, the time since the request's head was
     /// complete, how it was delivered.
     #[inline(never)] // So that `xtask bench instructions` can tell what it costs.
     pub fn record(
         &self,
-        handler: Handler,
+        at: RouteHandler,
         method: Method,
         status: u16,
         sent: u64,
         took: Duration,
         delivery: Delivery,
     ) {
-        let counters = self.of(handler);
+        let counters = self.of(at);
         let class = usize::from(status / 100).clamp(1, CLASSES) - 1;
         counters.responses[(method as usize).min(METHODS.len() - 1)][class].add(1);
         counters.sent_bytes.add(sent);
@@ -136,9 +164,9 @@ impl SiteCounters {
     }
 
     /// Keeps a traced request as an example of durations like its own, in place of the one before.
-    pub fn exemplify(&self, handler: Handler, exemplar: Exemplar) {
+    pub fn exemplify(&self, at: RouteHandler, exemplar: Exemplar) {
         let size = |took: Duration| took.as_micros().checked_ilog2();
-        let mut exemplars = self.of(handler).exemplars();
+        let mut exemplars = self.of(at).exemplars();
         exemplars.retain(|known| size(known.took) != size(exemplar.took));
         if exemplars.len() < EXEMPLARS_MAX {
             exemplars.push(exemplar);
@@ -146,19 +174,20 @@ impl SiteCounters {
     }
 
     /// Counts a stream whose head is sent; [`Self::stream_ended`] ends it.
-    pub fn stream_started(&self, handler: Handler, first_byte: Duration) {
-        let counters = self.of(handler);
+    pub fn stream_started(&self, at: RouteHandler, first_byte: Duration) {
+        let counters = self.of(at);
         counters.streams_open.add(1);
         counters.stream_first_bytes.record(first_byte);
     }
 
     /// Counts the end of a stream.
-    pub fn stream_ended(&self, handler: Handler) {
-        self.of(handler).streams_open.subtract(1);
+    pub fn stream_ended(&self, at: RouteHandler) {
+        self.of(at).streams_open.subtract(1);
     }
 
-    fn of(&self, handler: Handler) -> &HandlerCounters {
-        self.handlers[handler as usize].get_or_init(Box::default)
+    fn of(&self, at: RouteHandler) -> &HandlerCounters {
+        let route = self.routes[at.route.index()].get_or_init(Box::default);
+        route.0[at.handler as usize].get_or_init(Box::default)
     }
 }
 
@@ -182,15 +211,29 @@ impl HandlerCounters {
     }
 }
 
-impl HandlerTotals {
-    /// The totals of each handler that has answered, over the cores of a site.
-    pub fn of(cores: &[Arc<SiteCounters>]) -> Vec<(Handler, Self)> {
-        let of_handler = |handler: Handler| {
-            let counted = cores.iter().filter_map(|core| core.handlers[handler as usize].get());
-            let totals = counted.map(|counters| counters.totals()).reduce(Self::merged)?;
-            Some((handler, totals))
+impl RouteTotals {
+    /// The totals of each handler of each route that has answered, over the cores of a site.
+    pub fn of(cores: &[Arc<SiteCounters>]) -> Vec<Self> {
+        let of_both = |route: RouteNumber, handler: Handler| {
+            let routes = cores.iter().filter_map(|core| core.routes[route.index()].get());
+            let counted = routes.filter_map(|route| route.0[handler as usize].get());
+            let totals = counted.map(|counters| counters.totals()).reduce(HandlerTotals::merged)?;
+            let route = cores.first()?.names.name(route);
+            Some(Self { route, handler, totals })
         };
-        Handler::ALL.into_iter().filter_map(of_handler).collect()
+        let all = RouteNumber::all().flat_map(|route| Handler::ALL.map(|handler| (route, handler)));
+        all.filter_map(|(route, handler)| of_both(route, handler)).collect()
+    }
+}
+
+impl HandlerTotals {
+    /// Those of a whole site, over its cores.
+    pub fn of(cores: &[Arc<SiteCounters>]) -> Self {
+        RouteTotals::of(cores)
+            .into_iter()
+            .map(|of_route| of_route.totals)
+            .reduce(Self::merged)
+            .unwrap_or_default()
     }
 
     /// Both together.
@@ -252,17 +295,19 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     fn totals(cores: &[Arc<SiteCounters>]) -> HandlerTotals {
-        let [(Handler::App, totals)] = &HandlerTotals::of(cores)[..] else { panic!("one handler") };
-        totals.clone()
+        let [one] = &RouteTotals::of(cores)[..] else { panic!("one handler of one route") };
+        assert_eq!((&*one.route, one.handler), ("none", Handler::App));
+        assert_eq!(one.totals, HandlerTotals::of(cores));
+        one.totals.clone()
     }
 
     #[test]
     fn responses_of_all_cores_count_by_handler_method_and_class() {
         let cores: [Arc<SiteCounters>; 2] = Default::default();
-        assert_eq!(HandlerTotals::of(&cores), []);
-        cores[0].record(Handler::App, Method::Get, 304, 10, SECOND, Delivery::Whole);
-        cores[1].record(Handler::App, Method::Get, 200, 20, SECOND, Delivery::Whole);
-        cores[1].record(Handler::App, Method::Other, 503, 0, SECOND, Delivery::Rejected);
+        assert_eq!(RouteTotals::of(&cores), []);
+        cores[0].record(Handler::App.into(), Method::Get, 304, 10, SECOND, Delivery::Whole);
+        cores[1].record(Handler::App.into(), Method::Get, 200, 20, SECOND, Delivery::Whole);
+        cores[1].record(Handler::App.into(), Method::Other, 503, 0, SECOND, Delivery::Rejected);
         let totals = totals(&cores);
         let mut responses = [[0; CLASSES]; METHODS.len()];
         responses[0] = [0, 1, 1, 0, 0];
@@ -273,19 +318,39 @@ mod tests {
     }
 
     #[test]
+    fn routes_with_the_same_handler_are_counted_apart() {
+        let registry = crate::Registry::new(2);
+        let cores = registry.site("a");
+        let handlers = ["/api/*", "*"].map(|name| {
+            let route = cores[0].route_names().number(name);
+            assert_eq!(cores[1].route_names().number(name), route);
+            RouteHandler { route, handler: Handler::Proxy }
+        });
+        cores[0].record(handlers[0], Method::Get, 200, 0, SECOND, Delivery::Whole);
+        cores[1].record(handlers[1], Method::Get, 200, 0, SECOND, Delivery::Whole);
+        cores[1].record(handlers[1], Method::Get, 200, 0, SECOND, Delivery::Whole);
+        let counted: Vec<_> = RouteTotals::of(&cores)
+            .into_iter()
+            .map(|one| (one.route.to_string(), one.handler, one.totals.requests()))
+            .collect();
+        assert_eq!(counted, [("/api/*".to_owned(), Handler::Proxy, 1), ("*".to_owned(), Handler::Proxy, 2)]);
+    }
+
+    #[test]
     fn streams_cold_starts_and_rejected_requests_are_no_latency() {
         let cores: [Arc<SiteCounters>; 1] = Default::default();
-        let record =
-            |took: u32, delivery| cores[0].record(Handler::App, Method::Get, 200, 0, took * SECOND, delivery);
+        let record = |took: u32, delivery| {
+            cores[0].record(Handler::App.into(), Method::Get, 200, 0, took * SECOND, delivery)
+        };
         let pieces = |has_length| Delivery::Pieces { first_byte: SECOND, has_length };
         record(2, pieces(false));
         record(20, pieces(true));
         record(20, pieces(false));
         record(30, Delivery::Cold);
         record(30, Delivery::Rejected);
-        cores[0].stream_started(Handler::App, SECOND);
+        cores[0].stream_started(Handler::App.into(), SECOND);
         assert_eq!(totals(&cores).streams_open, 1);
-        cores[0].stream_ended(Handler::App);
+        cores[0].stream_ended(Handler::App.into());
         record(500, Delivery::Stream);
         let totals = totals(&cores);
         assert_eq!((totals.requests(), totals.streams_open), (6, 0));

@@ -250,7 +250,7 @@ fn status_reports_cold_starts_and_streams_apart_from_the_percentiles() {
     let metrics = Client::connect_unix(&folder.path().join("onehop.sock")).get("/metrics").text().to_owned();
     for (name, count) in [("request_duration", 200), ("cold_start_duration", 1), ("stream_first_byte", 1)] {
         let mut lines = metrics.lines().filter(|line| line.contains(&format!("_{name}_seconds_count{{")));
-        let ending = format!("handler=\"app\"}} {count}");
+        let ending = format!("handler=\"app\",route=\"*\"}} {count}");
         assert!(lines.next().is_some_and(|line| line.ends_with(&ending)), "{name}: {metrics}");
     }
 

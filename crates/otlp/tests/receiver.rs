@@ -200,7 +200,7 @@ fn metrics_export(to: Arc<OtlpExport>, reported: &Arc<Mutex<Vec<String>>>) -> Me
     let counters = &registry.site("a.example")[0];
     for (millis, status) in [(2, 200), (3, 200), (40, 503)] {
         counters.record(
-            Handler::App,
+            Handler::App.into(),
             Method::Get,
             status,
             10,
@@ -209,7 +209,10 @@ fn metrics_export(to: Arc<OtlpExport>, reported: &Arc<Mutex<Vec<String>>>) -> Me
         );
     }
     let took = Duration::from_millis(3);
-    counters.exemplify(Handler::App, Exemplar { trace_id: 0xab, span_id: 0xcd, took, at: UNIX_EPOCH + took });
+    counters.exemplify(
+        Handler::App.into(),
+        Exemplar { trace_id: 0xab, span_id: 0xcd, took, at: UNIX_EPOCH + took },
+    );
     let read = move || Some(collect::families(&registry, &Stats { connections_max: 7, ..Stats::default() }));
     let reports = Arc::clone(reported);
     let report = Arc::new(move |message| reports.lock().expect("reports").push(message));
@@ -234,7 +237,7 @@ fn a_receiver_of_opentelemetry_understands_every_kind_of_metric() {
     let point = &sum.data_points[0];
     assert_eq!(point.start_time_unix_nano, 9_000_000_000);
     let keys: Vec<&str> = point.attributes.iter().map(|pair| pair.key.as_str()).collect();
-    assert_eq!(keys, ["site", "handler", "method", "class"]);
+    assert_eq!(keys, ["site", "handler", "route", "method", "class"]);
     let Some(Data::Gauge(gauge)) = &of("onehop_connections_max").data else { panic!("a gauge") };
     assert_eq!(gauge.data_points[0].value, int(7));
     let durations = of("onehop_request_duration_seconds");

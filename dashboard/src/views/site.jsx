@@ -51,8 +51,8 @@ export function Site({ site }) {
         {names.length > 0 && <OfApps history={history} field="resident_bytes" names={names} />}
       </div>
       <div class="grid two">
-        <Card title="Handlers, since the start">
-          {handlers.data ? <Handlers handlers={handlers.data.handlers} /> : <Waiting {...handlers} />}
+        <Card title="Routes, since the start">
+          {handlers.data ? <Routes handlers={handlers.data.handlers} /> : <Waiting {...handlers} />}
         </Card>
         <Card title="Events">
           <Events events={events} most={7} empty="No event in this range." />
@@ -67,9 +67,10 @@ export function Site({ site }) {
   );
 }
 
-function Handlers({ handlers }) {
+function Routes({ handlers }) {
   const errors = ({ errors, requests }) => <Figure value={errors}>{count(errors)}, {share(errors, requests)}</Figure>;
   const columns = [
+    text("route", "Route", ({ route }) => <code class="name" title={route}>{route}</code>),
     text("handler", "Handler", ({ handler }) => <code>{handler}</code>),
     figure("requests", "Requests", ({ requests }) => requests),
     figure("errors", "Errors", (one) => one.errors, null, { cell: errors }),
@@ -77,7 +78,7 @@ function Handlers({ handlers }) {
     figure("p99", "p99", ({ p99_ms }) => p99_ms, ms),
   ];
   return (
-    <Table label="Handlers" columns={columns} rows={handlers} keyOf={({ handler }) => handler} initial="requests"
+    <Table label="Routes" columns={columns} rows={handlers} keyOf={({ route, handler }) => `${route} ${handler}`} initial="requests"
       empty="No request has come yet." />
   );
 }

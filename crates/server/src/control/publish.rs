@@ -13,6 +13,7 @@ use onehop_files::tree::StoreSpec;
 use onehop_limits::ConcurrencyLimiter;
 use onehop_metrics::Registry;
 use onehop_metrics::access_log::ServerLogTarget;
+use onehop_metrics::site::SiteCounters;
 
 use super::limiters;
 use super::logs::{LogReports, OpenLog, OpenServerLog, SiteLogs, open_logs};
@@ -29,7 +30,6 @@ use onehop_workers::Pool;
 
 /// Publishes snapshots, one at a time.
 pub(super) struct Publisher {
-    registry: Arc<Registry>,
     current: Mutex<Configured>,
     /// Set once the first snapshot is there.
     shared: Arc<Shared>,
@@ -53,14 +53,17 @@ pub(super) struct Configured {
     /// By number of the site.
     limiters: Vec<Arc<SiteLimiters>>,
     errors: Vec<Arc<[ErrorRoutes]>>,
+    counters: Vec<Vec<Arc<SiteCounters>>>,
     logs: SiteLogs,
     /// Where the server's own messages go from the publication on.
     server_log: Option<OpenServerLog>,
 }
 
 /// What outlives a reload.
-#[derive(Default, Clone)]
+#[derive(Clone)]
 pub(super) struct Kept {
+    /// What is counted.
+    registry: Arc<Registry>,
     /// Addresses by number of the listener, as long as the process runs: a number is never used for
     /// another address, because connections remember it.
     pub(super) addresses: Vec<ListenAddress>,
@@ -70,6 +73,20 @@ pub(super) struct Kept {
     pub(super) limiters: Vec<Arc<ConcurrencyLimiter>>,
     /// Every access log once.
     logs: Vec<OpenLog>,
+}
+
+impl Kept {
+    /// Of a process that starts.
+    pub(super) fn new(registry: &Arc<Registry>) -> Self {
+        let registry = Arc::clone(registry);
+        Self {
+            registry,
+            addresses: Vec::new(),
+            rate_limiters: Vec::new(),
+            limiters: Vec::new(),
+            logs: Vec::new(),
+        }
+    }
 }
 
 impl Configured {
@@ -95,18 +112,22 @@ impl Configured {
             rate_limiters: &kept.rate_limiters,
             limits: &[],
             logs: &[],
+            routes: None,
         };
+        let opened = open_logs(&checked, &kept.logs, reports)?;
+        kept.logs = opened.all;
+        let counters: Vec<_> = checked.sites.iter().map(|site| kept.registry.site(&site.label)).collect();
         let sites = || {
-            let sites = checked.sites.iter().zip(&made.sites);
-            sites.map(move |(site, limiters)| {
-                (site, Known { limits: &limiters.limits, logs: &site.logs, ..known })
+            let sites = checked.sites.iter().zip(&made.sites).zip(&counters);
+            sites.map(move |((site, limiters), counters)| {
+                let (limits, logs) = (&limiters.limits, &site.logs);
+                let routes = counters.first().map(|counters| counters.route_names());
+                (site, Known { limits, logs, routes, ..known })
             })
         };
         let routes = sites().map(|(site, known)| compile(&site.routes, known)).collect();
         let errors = sites().map(|(site, known)| compile_errors(&site.errors, known)).collect();
         let limiters = made.sites.iter().map(|site| Arc::clone(&site.limiters)).collect();
-        let opened = open_logs(&checked, &kept.logs, reports)?;
-        kept.logs = opened.all;
         let (logs, server_log) = (opened.of_sites, opened.of_server);
         for listener in &checked.listeners {
             if !kept.addresses.iter().any(|known| is_same_place(known, &listener.address)) {
@@ -124,6 +145,7 @@ impl Configured {
             routes,
             limiters,
             errors,
+            counters,
             logs,
             server_log,
         })
@@ -188,16 +210,16 @@ impl Configured {
     }
 
     /// A snapshot of all this.
-    pub(super) fn snapshot(&self, registry: &Registry) -> Arc<Snapshot> {
+    pub(super) fn snapshot(&self) -> Arc<Snapshot> {
         let sites =
             self.checked.sites.iter().zip(&self.routes).zip(&self.limiters).zip(&self.errors).zip(&self.logs);
-        let sites = sites.zip(&self.tls);
-        let sites = sites.map(|(((((site, routes), limiters), errors), logs), tls)| Site {
+        let sites = sites.zip(&self.tls).zip(&self.counters);
+        let sites = sites.map(|((((((site, routes), limiters), errors), logs), tls), counters)| Site {
             label: site.label.as_str().into(),
             routes: Arc::clone(routes),
             limiters: Arc::clone(limiters),
             errors: Arc::clone(errors),
-            counters: registry.site(&site.label),
+            counters: counters.clone(),
             logs: logs.clone(),
             tls: tls.clone(),
         });
@@ -227,12 +249,11 @@ impl Publisher {
     /// A publisher whose first snapshot `shared` already has.
     pub(super) fn new(
         mut configured: Configured,
-        registry: Arc<Registry>,
         shared: Arc<Shared>,
         server_log: Arc<ServerLogTarget>,
     ) -> Self {
         server_log.set(configured.server_log.take());
-        Self { registry, current: Mutex::new(configured), shared, server_log }
+        Self { current: Mutex::new(configured), shared, server_log }
     }
 
     /// What is configured now.
@@ -266,7 +287,7 @@ impl Publisher {
         self.server_log.set(configured.server_log.take());
         *current = configured;
         current.kept.logs.iter().for_each(|log| log.writer.reopen());
-        self.shared.publish(current.snapshot(&self.registry));
+        self.shared.publish(current.snapshot());
     }
 
     /// Publishes a newer store of a tree; one that is no longer configured so is passed over.
@@ -275,7 +296,7 @@ impl Publisher {
         let Some(number) = current.specs.iter().position(|known| known == spec) else { return };
         if let Some(place) = current.stores.get_mut(number) {
             *place = store;
-            self.shared.publish(current.snapshot(&self.registry));
+            self.shared.publish(current.snapshot());
         }
     }
 }

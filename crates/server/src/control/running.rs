@@ -154,14 +154,14 @@ impl Server {
         let admin_address = checked.global.admin;
         let logs = LogReports::new(&registry, &events, &recent);
         let made = (prepared.proxies(), tls.sites.clone());
-        let configured = Configured::new(checked, specs, stores, pools, made, Kept::default(), &logs)
+        let configured = Configured::new(checked, specs, stores, pools, made, Kept::new(&registry), &logs)
             .map_err(StartError::Store)?;
         let allowed = needs.connections(limit, configured.needs_second_descriptor());
         let allowed = allowed.map_err(StartError::Descriptors)?;
         let connections_fixed = connections_max.map(NonZeroUsize::get);
         let connections = connections_fixed.unwrap_or_else(|| share.connections.min(allowed));
         warn_of_few_descriptors(limit, connections, &events);
-        let shared = Shared::new(configured.snapshot(&registry), cores, connections, timeouts);
+        let shared = Shared::new(configured.snapshot(), cores, connections, timeouts);
         shared.set_connections_max(connections, share.connections);
         let shared = shared_by_cores(shared, &certificates, &share, &events);
 
@@ -172,8 +172,7 @@ impl Server {
         supervisor.open(core_threads.attach());
         upstreams.carry_out(prepared);
         certificates.carry_out(tls);
-        let publisher =
-            Arc::new(Publisher::new(configured, Arc::clone(&registry), Arc::clone(&shared), server_log));
+        let publisher = Arc::new(Publisher::new(configured, Arc::clone(&shared), server_log));
         trees.watch(&publisher);
         let inner = Arc::new_cyclic(|itself| Inner {
             publisher,

@@ -129,8 +129,7 @@ pub struct SiteStatus {
 impl SiteStatus {
     /// What a site has counted on each core.
     pub(super) fn of(site: &str, cores: &[Arc<SiteCounters>]) -> Self {
-        let handlers = HandlerTotals::of(cores).into_iter().map(|(_, totals)| totals);
-        let totals = handlers.reduce(HandlerTotals::merged).unwrap_or_default();
+        let totals = HandlerTotals::of(cores);
         let milliseconds = |latency: &Snapshot, share| {
             let quantile = latency.quantile(share)?;
             Some(quantile.as_nanos() as f64 / 1_000_000.0)

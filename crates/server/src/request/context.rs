@@ -17,6 +17,7 @@ use onehop_message::path::{Ambiguous, RequestPath};
 use onehop_message::request::Request;
 use onehop_metrics::Handler;
 use onehop_metrics::access_log::Logs;
+use onehop_metrics::route::RouteHandler;
 use onehop_upstream::member::Member;
 use regex_lite::Regex;
 
@@ -53,8 +54,8 @@ pub struct RequestContext<'a> {
     pub(crate) header_edits: Vec<HeaderEdits<'a>>,
     /// A cookie that the response sets besides those of the application: it leads later requests to the same worker.
     pub own_cookie: Option<Vec<u8>>,
-    /// The handler that answers.
-    pub handler: Handler,
+    /// The handler that answers, and its route.
+    pub(crate) at: RouteHandler,
     /// The upstream to which the request was sent, the last one where there were several.
     pub upstream: Option<Arc<Member>>,
     /// Why that one could not be reached, for logs.
@@ -109,8 +110,8 @@ pub struct Failure {
     pub(crate) error: HttpError,
     /// Its name, where error routes answer it.
     pub(crate) id: Option<ErrorId>,
-    /// The handler that failed.
-    pub(crate) handler: Handler,
+    /// The handler that failed, and its route.
+    pub(crate) at: RouteHandler,
     /// The upstream that failed.
     pub(crate) upstream: Option<Arc<Member>>,
     /// Why it could not be reached, for logs.
@@ -152,7 +153,7 @@ impl<'a> RequestContext<'a> {
             rate_checks: RateChecks::default(),
             header_edits: Vec::new(),
             own_cookie: None,
-            handler: Handler::None,
+            at: Handler::None.into(),
             upstream: None,
             reason: None,
             is_cold: Cell::new(false),
@@ -196,16 +197,21 @@ impl<'a> RequestContext<'a> {
         self.failure.as_ref().map(|failure| failure.error.status())
     }
 
-    /// The handler that failed, if one did.
-    pub(super) fn failed_handler(&self) -> Handler {
-        self.failure.as_ref().map_or(Handler::None, |failure| failure.handler)
+    /// The handler that failed and its route, if one did.
+    fn failed_at(&self) -> RouteHandler {
+        self.failure.as_ref().map_or(Handler::None.into(), |failure| failure.at)
+    }
+
+    /// The handler has left the request to the routes behind it.
+    pub(super) fn pass_on(&mut self) {
+        self.at = self.failed_at();
     }
 
     /// Counts the request with the handler that failed, not with the one that made the error page.
     pub(super) fn restore_failed_handler(&mut self) {
-        let failed = self.failed_handler();
-        if failed != Handler::None {
-            self.handler = failed;
+        let failed = self.failed_at();
+        if failed.handler != Handler::None {
+            self.at = failed;
         }
     }
 

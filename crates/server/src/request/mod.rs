@@ -39,6 +39,7 @@ use onehop_message::response::{Body, Response};
 use onehop_message::trace_context::SpanContext;
 use onehop_metrics::Handler;
 use onehop_metrics::access_log::{Logs, USER_ID};
+use onehop_metrics::route::RouteHandler;
 use onehop_metrics::site::Delivery;
 use onehop_upstream::member::Member;
 
@@ -56,8 +57,8 @@ use walk::{Step, Walk};
 pub struct Served {
     /// Number of the site; `None` where no site answers that host.
     pub site: Option<usize>,
-    /// The handler that answered.
-    pub handler: Handler,
+    /// The handler that answered, and its route.
+    pub at: RouteHandler,
     /// The upstream to which the request was sent.
     pub upstream: Option<Arc<Member>>,
     /// Why that one could not be reached, for logs.
@@ -228,7 +229,7 @@ impl<'a> Routing<'a> {
             };
             match handled {
                 Handled::Responded => break,
-                Handled::PassedOn => self.context.handler = self.context.failed_handler(),
+                Handled::PassedOn => self.context.pass_on(),
                 Handled::NeedsBlocking(read) => return Ok(Some(Wait::Blocking(read))),
             }
         }
@@ -245,7 +246,7 @@ impl<'a> Routing<'a> {
                     authentication.user = Some(user);
                 }
             }
-            BlockingResult::PassedOn => self.context.handler = self.context.failed_handler(),
+            BlockingResult::PassedOn => self.context.pass_on(),
             BlockingResult::Error(error) => return self.fail(error, response),
             BlockingResult::Responded => {
                 self.complete(response);
@@ -273,7 +274,7 @@ impl<'a> Routing<'a> {
         context.failure = Some(Box::new(Failure {
             error,
             id: has_routes.then(ErrorId::new),
-            handler: context.handler,
+            at: context.at,
             upstream: context.upstream.take(),
             reason: context.reason.take(),
         }));
@@ -328,13 +329,13 @@ impl<'a> Routing<'a> {
         let context = &mut self.context;
         let (log, traced) = (log_choice(context), traced(context));
         let (upstream, reason) = (context.upstream.take(), context.reason.take());
-        let (site, handler) = (Some(self.number), context.handler);
+        let (site, at) = (Some(self.number), context.at);
         let delivery = if context.is_cold.get() { Delivery::Cold } else { Delivery::Whole };
         let (timing, uuid) = (context.timing.take(), context.uuid.take());
         let traced = context.request.span.take().zip(traced);
         let (error, error_id) = (None, None);
         let served =
-            Served { site, handler, upstream, reason, error, error_id, delivery, timing, uuid, traced, log };
+            Served { site, at, upstream, reason, error, error_id, delivery, timing, uuid, traced, log };
         let Some(failure) = context.failure.take() else { return served };
         let (upstream, reason) = match failure.upstream {
             Some(first) => (Some(first), failure.reason),
@@ -350,7 +351,7 @@ impl<'a> Routing<'a> {
 
     /// Hands the request over to an application or an upstream.
     fn call(&mut self, backend: Backend, response: &mut Response) -> Result<Wait, HttpError> {
-        self.context.handler = backend.handler();
+        self.context.at.handler = backend.handler();
         if self.context.request.path.is_network_path() {
             // Matchers saw one path; the application could see another one, behind the name of a host.
             return Err(HttpError::BadPath);
@@ -422,7 +423,7 @@ fn handle(
         Target::Spa { settings, store } => return file::spa(context, settings, *store, response),
         // The others wait for what they call.
         Target::Backend(_) => {
-            context.handler = Handler::Proxy;
+            context.at.handler = Handler::Proxy;
             max_forwards::respond(context.request.head, response)?;
         }
     }
@@ -443,7 +444,7 @@ impl Served {
     pub(crate) fn before_a_site(error: Option<HttpError>) -> Self {
         Self {
             site: None,
-            handler: Handler::None,
+            at: Handler::None.into(),
             upstream: None,
             reason: None,
             error,

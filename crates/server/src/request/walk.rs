@@ -94,7 +94,10 @@ impl<'a> Walk<'a> {
             }
             level.taken_groups |= group;
             match &route.action {
-                Action::Target(target) => return Ok(Step::Target(target)),
+                Action::Target(target) => {
+                    context.at.route = route.number;
+                    return Ok(Step::Target(target));
+                }
                 Action::Handle(routes) => self.levels.push(Level::new(routes)),
                 Action::HandlePath { prefix, routes } => {
                     if let Some(path) = context.request.path.without_prefix(prefix) {

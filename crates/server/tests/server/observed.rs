@@ -12,12 +12,46 @@ fn requests_are_counted_by_site_handler_method_and_class_over_all_cores() {
         client.get("/");
         client.get("/missing.js");
     }
-    let site = "onehop_requests_total{site=\"http://localhost:0\",handler=\"spa\"";
+    let site = "onehop_requests_total{site=\"http://localhost:0\",handler=\"spa\",route=\"*\"";
     assert_eq!(server.metric(&format!("{site},method=\"GET\",class=\"2xx\"")), 10);
     assert_eq!(server.metric(&format!("{site},method=\"GET\",class=\"4xx\"")), 10);
     assert_eq!(server.metric("onehop_refused_total{cause=\"missing_asset\",status=\"404\"}"), 10);
-    let durations = "onehop_request_duration_seconds_count{site=\"http://localhost:0\",handler=\"spa\"}";
+    let durations =
+        "onehop_request_duration_seconds_count{site=\"http://localhost:0\",handler=\"spa\",route=\"*\"}";
     assert_eq!(server.metric(durations), 20);
+}
+
+#[test]
+fn routes_are_counted_by_their_matchers_and_an_error_by_that_of_the_route_that_failed() {
+    let text = "http://localhost:0 {
+\thandle_path /api/* {
+\t\thandle /users/* {
+\t\t\trespond users
+\t\t}
+\t\trespond api
+\t}
+\t@static path *.css *.js
+\tfile_server @static
+\trespond /old gone 410
+\thandle_errors {
+\t\trespond sorry
+\t}
+}
+";
+    let server = TestServer::start(application(), text, Wishes::default());
+    let mut client = server.connect();
+    for path in ["/api/users/1", "/api/users/2", "/api/other", "/missing.css", "/old", "/nothing"] {
+        client.get(path);
+    }
+    let counted = |handler: &str, route: &str, class: &str| {
+        let labels = format!("handler=\"{handler}\",route=\"{route}\",method=\"GET\",class=\"{class}\"");
+        server.metric(&format!("onehop_requests_total{{site=\"http://localhost:0\",{labels}}}"))
+    };
+    assert_eq!(counted("respond", "/api/users/*", "2xx"), 2);
+    assert_eq!(counted("respond", "/api/*", "2xx"), 1);
+    assert_eq!(counted("file_server", "*.css *.js", "4xx"), 1);
+    assert_eq!(counted("respond", "/old", "4xx"), 1);
+    assert_eq!(counted("none", "none", "2xx"), 1);
 }
 
 #[test]

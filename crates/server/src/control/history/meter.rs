@@ -81,8 +81,7 @@ impl Meter {
 
 impl Counted {
     fn of(cores: &[Arc<SiteCounters>]) -> Self {
-        let handlers = HandlerTotals::of(cores).into_iter().map(|(_, totals)| totals);
-        let totals = handlers.reduce(HandlerTotals::merged).unwrap_or_default();
+        let totals = HandlerTotals::of(cores);
         Self {
             figures: Figures {
                 requests: totals.requests(),
@@ -133,7 +132,7 @@ mod tests {
         let mut meter = Meter::new(begun);
         let record = |core: usize, status, delivery| {
             registry.site("a")[core].record(
-                Handler::App,
+                Handler::App.into(),
                 Method::Get,
                 status,
                 10,

@@ -6,7 +6,7 @@ use std::time::Instant;
 use onehop_history::view::{self, Range};
 use onehop_history::{Figures, History};
 use onehop_metrics::histogram::Snapshot;
-use onehop_metrics::site::{HandlerTotals, SiteCounters};
+use onehop_metrics::site::{RouteTotals, SiteCounters};
 use serde_json::{Value, json};
 
 use super::Reading;
@@ -49,10 +49,11 @@ impl View {
     }
 }
 
-/// What the handlers of a site have counted since the start.
+/// What the handlers of a site's routes have counted since the start.
 pub(in crate::control) fn handlers(cores: &[Arc<SiteCounters>]) -> String {
-    let handlers = HandlerTotals::of(cores).into_iter().map(|(handler, totals)| {
+    let handlers = RouteTotals::of(cores).into_iter().map(|RouteTotals { route, handler, totals }| {
         json!({
+            "route": &*route,
             "handler": handler.name(),
             "requests": totals.requests(),
             "errors": totals.errors(),

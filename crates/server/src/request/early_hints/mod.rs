@@ -64,7 +64,7 @@ pub(super) fn fields(context: &RequestContext<'_>) -> Option<Fields> {
 /// Learns from a response as it goes out. One that may not teach still makes forgotten what it does not name.
 pub(super) fn learn(context: &RequestContext<'_>, response: &Response) {
     let head = context.request.head;
-    let is_of_backend = matches!(context.handler, Handler::App | Handler::Proxy);
+    let is_of_backend = matches!(context.at.handler, Handler::App | Handler::Proxy);
     if context.early_hints.is_empty()
         || !is_of_backend
         || context.failure.is_some()

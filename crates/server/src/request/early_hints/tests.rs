@@ -19,7 +19,7 @@ fn head(target: &str, fields: &str) -> RequestHead {
 fn context<'a>(head: &'a RequestHead, hints: &'a EarlyHints) -> RequestContext<'a> {
     let mut context = RequestContext::new(head, Origin::plain(None, 0), Instant::now(), &[], &[]);
     context.early_hints.push(hints);
-    context.handler = Handler::Proxy;
+    context.at.handler = Handler::Proxy;
     context
 }
 
@@ -147,7 +147,7 @@ fn what_is_learned_of_one_page_is_bounded() {
 fn a_response_that_a_file_or_the_configuration_gives_teaches_nothing() {
     let (hints, head) = (hints(&[], true), head("/", ""));
     let mut context = context(&head, &hints);
-    context.handler = Handler::Respond;
+    context.at.handler = Handler::Respond;
     learn(&context, &response(200, &[LINK]));
     assert_eq!(hinted(&hints), [""; 0]);
 }

@@ -44,7 +44,7 @@ fn compress_body(context: &RequestContext<'_>, answer: &mut Response, length: u6
 
 /// Files bring their own forms, tags and `Vary` along.
 fn is_of_others(context: &RequestContext<'_>) -> bool {
-    matches!(context.handler, Handler::App | Handler::Proxy)
+    matches!(context.at.handler, Handler::App | Handler::Proxy)
 }
 
 /// What an answer without a body says of the coding that it would have with one: HEAD what GET would (RFC 9110 section

@@ -27,7 +27,7 @@ pub(crate) fn file_server(
     if !settings.pass_through {
         context.know_method()?;
     }
-    context.handler = Handler::FileServer;
+    context.at.handler = Handler::FileServer;
     match own_root.or(context.root).ok_or(HttpError::NotFound)? {
         root @ Root::Stores { .. } => {
             let number = root.store(settings.follow_outside).ok_or(HttpError::NotFound)?;
@@ -66,7 +66,7 @@ pub(crate) fn spa(
     response: &mut Response,
 ) -> Result<Handled, HttpError> {
     context.know_method()?;
-    context.handler = Handler::Spa;
+    context.at.handler = Handler::Spa;
     let request = FileRequest { encodings: &SPA_ENCODINGS, ..request(context, store_number)? };
     let served = files::spa(settings, &request, response)?;
     Ok(handled(context, served))

@@ -15,7 +15,7 @@ pub(crate) fn redirect(
     kind: RedirectKind,
     response: &mut Response,
 ) {
-    context.handler = Handler::Redirect;
+    context.at.handler = Handler::Redirect;
     let to = on_own_host(to, route::expand(to, context, Into::HeaderValue));
     match kind {
         RedirectKind::Status(status) => {

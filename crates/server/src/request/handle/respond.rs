@@ -15,7 +15,7 @@ pub(crate) fn respond(
     close: bool,
     response: &mut Response,
 ) {
-    context.handler = Handler::Respond;
+    context.at.handler = Handler::Respond;
     response.status = status.or(context.error_status()).unwrap_or(200);
     response.close = close;
     let body = route::expand(body, context, Into::Text);

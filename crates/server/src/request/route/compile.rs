@@ -6,11 +6,12 @@ use std::sync::Arc;
 use onehop_config::checked::limit::Limit;
 use onehop_config::checked::proxy::Proxy;
 use onehop_config::checked::{
-    self, AccessLog, App, Checked, Condition, Encoding, FileServer, Matcher, Step, Template,
+    self, AccessLog, App, Checked, Condition, Encoding, FileServer, Matcher, PathPattern, Step, Template,
 };
 use onehop_files::limits::HOLD_BACK_MAX;
 use onehop_files::tree::StoreSpec;
 use onehop_metrics::access_log::Logs;
+use onehop_metrics::route::RouteNames;
 
 use super::{Action, Backend, ErrorRoutes, Root, Route, Target};
 use crate::request::admission::rate::ClientRateLimiter;
@@ -97,23 +98,34 @@ pub struct Known<'a> {
     pub rate_limiters: &'a [Arc<ClientRateLimiter>],
     /// The logs of the site.
     pub logs: &'a [AccessLog],
+    /// The names of the site's routes in metrics.
+    pub routes: Option<&'a RouteNames>,
+}
+
+/// The blocks around a list of routes, for the names of these.
+#[derive(Clone)]
+struct Around {
+    /// The path matcher of the innermost one that has one.
+    name: String,
+    /// What `handle_path` has taken off.
+    prefix: String,
 }
 
 /// Compiles one site's routes.
 pub fn compile(routes: &[checked::Route], known: Known<'_>) -> Arc<[Route]> {
-    compile_list(routes, known).into()
+    compile_list(routes, known, &Around::site()).into()
 }
 
 /// Compiles one site's error routes.
 pub fn compile_errors(errors: &[checked::ErrorRoutes], known: Known<'_>) -> Arc<[ErrorRoutes]> {
     let compiled = errors.iter().map(|errors| ErrorRoutes {
         statuses: errors.statuses.clone(),
-        routes: compile_list(&errors.routes, known),
+        routes: compile_list(&errors.routes, known, &Around::site()),
     });
     compiled.collect()
 }
 
-fn compile_list(routes: &[checked::Route], known: Known<'_>) -> Vec<Route> {
+fn compile_list(routes: &[checked::Route], known: Known<'_>, around: &Around) -> Vec<Route> {
     let mut groups: Vec<u32> = Vec::new();
     let number_of = |group: u32, groups: &mut Vec<u32>| -> Option<u32> {
         let known = groups.iter().position(|known| *known == group);
@@ -123,15 +135,48 @@ fn compile_list(routes: &[checked::Route], known: Known<'_>) -> Vec<Route> {
         });
         u32::try_from(number).ok().filter(|_| number < GROUPS_MAX)
     };
-    let compiled = routes.iter().map(|route| Route {
-        matcher: route.matcher.clone(),
-        group: route.group.and_then(|group| number_of(group, &mut groups)),
-        action: action(&route.step, known),
+    let compiled = routes.iter().map(|route| {
+        let inside = around.within(route);
+        let action = action(&route.step, known, &inside);
+        let names = known.routes.filter(|_| matches!(action, Action::Target(_)));
+        Route {
+            matcher: route.matcher.clone(),
+            group: route.group.and_then(|group| number_of(group, &mut groups)),
+            action,
+            number: names.map(|names| names.number(&inside.name)).unwrap_or_default(),
+        }
     });
     compiled.collect()
 }
 
-fn action(step: &Step, known: Known<'_>) -> Action {
+impl Around {
+    fn site() -> Self {
+        Self { name: "*".to_owned(), prefix: String::new() }
+    }
+
+    fn within(&self, route: &checked::Route) -> Self {
+        let conditions = route.matcher.iter().flat_map(|matcher| &matcher.all);
+        let patterns = conditions.filter_map(|condition| match condition {
+            Condition::Path(patterns) => Some(patterns),
+            _ => None,
+        });
+        let shown = |pattern: &PathPattern| {
+            let pattern = pattern.to_string();
+            if pattern.starts_with('/') { format!("{}{pattern}", self.prefix) } else { pattern }
+        };
+        let name = patterns.flatten().map(shown).reduce(|all, next| format!("{all} {next}"));
+        let taken_off = match &route.step {
+            Step::HandlePath { prefix, .. } => prefix,
+            _ => "",
+        };
+        Self {
+            name: name.unwrap_or_else(|| self.name.clone()),
+            prefix: format!("{}{taken_off}", self.prefix),
+        }
+    }
+}
+
+fn action(step: &Step, known: Known<'_>, inside: &Around) -> Action {
     match step {
         Step::Root(template) => Action::Root(root(template, known.stores)),
         Step::Header(settings) => Action::Header(settings.clone(), header::compile(&settings.ops)),
@@ -163,9 +208,9 @@ fn action(step: &Step, known: Known<'_>) -> Action {
                 limiter.map_or_else(|| Arc::new(ClientRateLimiter::new(Arc::clone(settings))), Arc::clone),
             )
         }
-        Step::Handle(routes) => Action::Handle(compile_list(routes, known)),
+        Step::Handle(routes) => Action::Handle(compile_list(routes, known, inside)),
         Step::HandlePath { prefix, routes } => {
-            Action::HandlePath { prefix: prefix.clone(), routes: compile_list(routes, known) }
+            Action::HandlePath { prefix: prefix.clone(), routes: compile_list(routes, known, inside) }
         }
         Step::Respond { status, body, close } => {
             Action::Target(Target::Respond { status: *status, body: body.clone(), close: *close })

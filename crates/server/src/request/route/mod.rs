@@ -19,6 +19,7 @@ use onehop_config::checked::{
 };
 use onehop_message::methods::Methods;
 use onehop_metrics::access_log::{LogTarget, Logs};
+use onehop_metrics::route::RouteNumber;
 use onehop_metrics::site::SiteCounters;
 use onehop_tls::{Chain, Policy};
 use regex_lite::Regex;
@@ -122,6 +123,8 @@ pub struct Route {
     pub group: Option<u32>,
     /// What is done.
     pub action: Action,
+    /// Its number in metrics.
+    pub number: RouteNumber,
 }
 
 /// A compiled [`checked::ErrorRoutes`].

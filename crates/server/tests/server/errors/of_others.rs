@@ -26,7 +26,8 @@ fn an_upstream_that_is_not_there_is_answered_with_the_sites_page() {
     // Those who failed are counted, not those who made the page.
     let site = "onehop_requests_total{site=\"http://localhost:0\"";
     for (method, failed) in [("GET", 1), ("POST", 2), ("HEAD", 1)] {
-        let counted = format!("{site},handler=\"reverse_proxy\",method=\"{method}\",class=\"5xx\"");
+        let counted =
+            format!("{site},handler=\"reverse_proxy\",route=\"*\",method=\"{method}\",class=\"5xx\"");
         assert_eq!(server.metric(&counted), failed, "{method}");
     }
     assert_eq!(server.metric("onehop_refused_total{cause=\"upstream_unreachable\""), 4);

@@ -154,7 +154,7 @@ impl Exchange {
         let Ends { input, output, response } = ends;
         let core = Rc::clone(&self.core);
         let counters = core.site_counters(view, Some(routing.number));
-        let responding = Responding::new(counters, backend.handler(), routing.context.request.received);
+        let responding = Responding::new(counters, routing.context.at, routing.context.request.received);
         let io = self.exchange_io(&responding);
         let held = &responding.permits.0;
         let mut upload = RequestBody::new(&io, input);

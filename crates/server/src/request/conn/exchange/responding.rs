@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::time::Instant;
 
 use onehop_connection::{Extent, Permits};
-use onehop_metrics::Handler;
+use onehop_metrics::route::RouteHandler;
 use onehop_metrics::site::{Delivery, SiteCounters};
 
 use crate::request::admission::SharedPermits;
@@ -14,7 +14,7 @@ use crate::request::admission::SharedPermits;
 pub(super) struct Responding<'g> {
     pub(super) permits: SharedPermits<'g>,
     counters: &'g SiteCounters,
-    handler: Handler,
+    at: RouteHandler,
     /// When the request's head was complete.
     received: Instant,
     delivery: Cell<Delivery>,
@@ -23,10 +23,10 @@ pub(super) struct Responding<'g> {
 }
 
 impl<'g> Responding<'g> {
-    /// A request without permits, whose response counts for this handler.
-    pub(super) fn new(counters: &'g SiteCounters, handler: Handler, received: Instant) -> Self {
+    /// A request without permits, whose response counts there.
+    pub(super) fn new(counters: &'g SiteCounters, at: RouteHandler, received: Instant) -> Self {
         let (delivery, started) = (Cell::default(), Cell::default());
-        Self { permits: SharedPermits::none(), counters, handler, received, delivery, started }
+        Self { permits: SharedPermits::none(), counters, at, received, delivery, started }
     }
 
     /// How the response is delivered, as far as that is known.
@@ -62,7 +62,7 @@ impl Permits for Responding<'_> {
             Extent::Known => Delivery::Pieces { first_byte, has_length: true },
             Extent::Unknown => Delivery::Pieces { first_byte, has_length: false },
             Extent::Stream => {
-                self.counters.stream_started(self.handler, first_byte);
+                self.counters.stream_started(self.at, first_byte);
                 Delivery::Stream
             }
         });
@@ -72,7 +72,7 @@ impl Permits for Responding<'_> {
 impl Drop for Responding<'_> {
     fn drop(&mut self) {
         if self.delivery() == Delivery::Stream {
-            self.counters.stream_ended(self.handler);
+            self.counters.stream_ended(self.at);
         }
     }
 }

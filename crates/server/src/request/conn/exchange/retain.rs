@@ -74,7 +74,7 @@ impl Exchange {
             path: text(head.path()),
             protocol: head.version().name(),
             status: response.status,
-            handler: served.handler.name(),
+            handler: served.at.handler.name(),
             total_ms: milliseconds(outcome.took),
             parts: parts(timing, outcome.took),
             sent_bytes: outcome.sent,

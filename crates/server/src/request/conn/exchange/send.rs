@@ -73,7 +73,7 @@ impl Exchange {
         let is_shed = served.error.is_some_and(HttpError::is_shed);
         let delivery = if is_shed { Delivery::Rejected } else { served.delivery };
         let counters = self.core.site_counters(view, served.site);
-        counters.record(served.handler, head.method(), response.status, sent, took, delivery);
+        counters.record(served.at, head.method(), response.status, sent, took, delivery);
         if let Some(error) = served.error {
             self.core.counters.refused(error);
         }
@@ -214,7 +214,14 @@ impl Exchange {
     fn record_refusal(&self, response: &Response, error: HttpError, sent: u64) {
         let took = Duration::ZERO;
         self.core.counters.refused(error);
-        self.core.other.record(Handler::None, Method::Other, response.status, sent, took, Delivery::Whole);
+        self.core.other.record(
+            Handler::None.into(),
+            Method::Other,
+            response.status,
+            sent,
+            took,
+            Delivery::Whole,
+        );
         let view = self.core.view();
         let origin = &self.origin;
         let entry = Entry {

@@ -24,7 +24,7 @@ impl Exchange {
         if is_usual && !served.error.is_some_and(HttpError::is_shed) {
             let (trace_id, span_id) = (context.trace_id, context.span_id);
             let exemplar = Exemplar { trace_id, span_id, took, at: SystemTime::now() };
-            self.core.site_counters(view, served.site).exemplify(served.handler, exemplar);
+            self.core.site_counters(view, served.site).exemplify(served.at, exemplar);
         }
         let span = Span {
             context: (**context).clone(),
@@ -44,6 +44,7 @@ impl Exchange {
         let Outcome { head, response, view, served, sent, .. } = *outcome;
         let site =
             served.site.and_then(|number| view.snapshot.sites.get(number)).map_or(OTHER, |site| &*site.label);
+        let route = self.core.site_counters(view, served.site).route_names().name(served.at.route);
         let mut attributes = vec![
             ("http.request.method", Value::text(head.method_bytes())),
             ("url.scheme", Value::text(self.origin.scheme().as_bytes())),
@@ -51,8 +52,9 @@ impl Exchange {
             ("http.response.status_code", Value::Number(response.status.into())),
             ("http.response.body.size", Value::Number(sent)),
             ("network.protocol.version", Value::text(head.version().number().as_bytes())),
+            ("http.route", Value::text(route.as_bytes())),
             ("onehop.site", Value::text(site.as_bytes())),
-            ("onehop.handler", Value::text(served.handler.name().as_bytes())),
+            ("onehop.handler", Value::text(served.at.handler.name().as_bytes())),
         ];
         let status = (response.status >= 500).then(|| response.status.to_string());
         let error = served.error.map(|error| error.name().to_owned()).or(status);
