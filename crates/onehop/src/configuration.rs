@@ -36,7 +36,10 @@ pub(crate) fn find(named: Option<&PathBuf>, line: &str) -> Result<ConfigurationF
             )));
         }
         if !path.exists() {
-            return Err(Failure::wrong(format!("there is no file {}", path.display())));
+            return Err(Failure::wrong(format!(
+                "there is no file {}\n  `onehop init` writes an Onehopfile for what is in a folder",
+                path.display()
+            )));
         }
         return Ok(ConfigurationFile { kind: kind_of(path), path: path.clone() });
     }
@@ -52,6 +55,20 @@ pub(crate) fn find(named: Option<&PathBuf>, line: &str) -> Result<ConfigurationF
 /// The file that stands in one of the usual places.
 pub(crate) fn find_here() -> Option<ConfigurationFile> {
     first_of(PLACES.map(PathBuf::from))
+}
+
+/// A path that begins at the working directory.
+pub(crate) fn absolute(path: &Path) -> Result<PathBuf, Failure> {
+    std::path::absolute(path).map_err(no_working_directory)
+}
+
+/// The working directory.
+pub(crate) fn working_directory() -> Result<PathBuf, Failure> {
+    std::env::current_dir().map_err(no_working_directory)
+}
+
+fn no_working_directory(error: std::io::Error) -> Failure {
+    Failure::failed(format!("there is no working directory ({error}): change into a folder that is there"))
 }
 
 /// A path as one types it here.

@@ -236,7 +236,10 @@ fn environment_and_account(
         environment::set(&mut own, "SHELL", shell);
     }
     if !app.directory.is_dir() {
-        return Err(format!("its folder {} is missing", app.directory.display()));
+        return Err(format!(
+            "its folder {} is missing: was it moved, or is its mount missing?",
+            app.directory.display()
+        ));
     }
     let data = app.data.as_ref().map(|data| data::make_folder(data, account.as_ref())).transpose()?;
     let mut settings = app.environment.clone();

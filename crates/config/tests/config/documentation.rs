@@ -59,9 +59,11 @@ fn with_what_examples_name(memory: Memory) -> Memory {
 fn every_directive_has_its_chapter() {
     let directives = [
         "app",
+        "basic_auth",
         "bind",
         "early_hints",
         "encode",
+        "error",
         "file_server",
         "handle",
         "handle_errors",
@@ -74,6 +76,7 @@ fn every_directive_has_its_chapter() {
         "log_skip",
         "rate_limit",
         "redir",
+        "request_body",
         "respond",
         "reverse_proxy",
         "rewrite",
@@ -82,6 +85,7 @@ fn every_directive_has_its_chapter() {
         "spa",
         "tracing",
         "try_files",
+        "uri",
     ];
     let chapters: Vec<&str> =
         PAGE.lines().filter_map(|line| line.strip_prefix("### ")).flat_map(|line| line.split(", ")).collect();

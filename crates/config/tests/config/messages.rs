@@ -7,29 +7,57 @@ use std::path::{Path, PathBuf};
 /// Bytes before a problem in which its message is looked for, where it has a name of its own.
 const BEFORE: usize = 900;
 
+/// What begins an error or a warning outside of configurations: a failure of a command, the text of an error type, an error
+/// that is told as it is, a warning of the server.
+const MESSAGES: [&str; 7] = [
+    "Failure::failed(",
+    "Failure::wrong(",
+    "#[error(",
+    "Err(format!(",
+    "Warning(format!(",
+    "warn(format!(",
+    "warn)(format!(",
+];
+
 #[test]
 fn every_problem_with_its_next_step() {
     let mut catalogue = String::new();
-    for path in sources(Path::new("src")) {
+    for path in sources(Path::new("../")) {
         let source = std::fs::read_to_string(&path).expect("a source");
         let source = source.split("#[cfg(test)]").next().unwrap_or_default();
         let found: Vec<String> = ["Problem::error(", "Problem::warning("]
             .into_iter()
             .flat_map(|call| problems(source, call))
+            .chain(MESSAGES.into_iter().flat_map(|call| messages(source, call)))
             .collect();
         if !found.is_empty() {
-            let name = path.strip_prefix("src").expect("a source").display();
+            let name = path.strip_prefix("../").expect("a source").display();
             let _ = writeln!(catalogue, "{name}\n{}", found.concat());
         }
     }
     insta::assert_snapshot!(catalogue);
 }
 
+/// The texts that begin so, each on a line of its own; further lines of a text are its next steps.
+fn messages(source: &str, call: &str) -> Vec<String> {
+    let found = source.match_indices(call).filter_map(|(at, _)| {
+        let arguments = &source[at + call.len()..];
+        let text = literals(&arguments[..closing(arguments)]).into_iter().next()?;
+        let text = text.trim().replace('\n', "\n    ");
+        text.contains(' ').then(|| format!("  {text}\n"))
+    });
+    found.collect()
+}
+
 fn sources(folder: &Path) -> Vec<PathBuf> {
     let mut all = Vec::new();
     for entry in std::fs::read_dir(folder).expect("a folder") {
         let path = entry.expect("an entry").path();
-        if path.is_dir() {
+        // Only what is handed out: no tests, no examples, and not the tests' own crate.
+        let is_other = ["tests", "examples", "benches", "testkit", "fuzz", "target", "node_modules"]
+            .iter()
+            .any(|other| path.ends_with(other));
+        if path.is_dir() && !is_other {
             all.extend(sources(&path));
         } else if path.extension().is_some_and(|kind| kind == "rs") {
             all.push(path);
@@ -93,6 +121,7 @@ fn literals(source: &str) -> Vec<String> {
             '"' if is_text => all.push(std::mem::take(&mut text)),
             '"' => {}
             '\\' if is_text => match characters.next() {
+                Some('n') => text.push('\n'),
                 Some('\n') => while characters.next_if(|next| next.is_whitespace()).is_some() {},
                 Some(escaped) => text.push(escaped),
                 None => {}

@@ -269,7 +269,7 @@ pub(crate) struct Validate {
 #[command(
     about = "Print an Onehopfile in its usual layout",
     long_about = "Print an Onehopfile in its usual layout.\n\n\
-        A tab for each block, single spaces, no blank lines in a row. Words, quotes and comments stay as they are. Without \
+        A tab for each block, single spaces, at most one blank line in a row. Words, quotes and comments stay as they are. Without \
         --overwrite no file is changed.",
     after_help = "Examples:\n  \
         onehop fmt                          the Onehopfile of this folder, on standard output\n  \
@@ -277,7 +277,7 @@ pub(crate) struct Validate {
         onehop fmt --diff                   what would change\n  \
         onehop fmt --check Onehopfile       for a build: exit code 1 where it is laid out otherwise\n  \
         onehop fmt -                        from standard input\n\n\
-        Exit codes: 0 done, 1 laid out otherwise (--check, --diff), 2 the file cannot be read, or is none."
+        Exit codes: 0 done, 1 laid out otherwise (--check, --diff), 2 the file cannot be read, or is no configuration."
 )]
 pub(crate) struct Fmt {
     /// The configuration; `-` is standard input

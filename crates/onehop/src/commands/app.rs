@@ -11,6 +11,7 @@ use onehop_config::{Entry, FileKind, FileSource, Problem, Source};
 use super::serve::reach_at;
 use super::serving::{Serving, reporter, serve_until_stopped};
 use crate::arguments::{Admin, App};
+use crate::configuration;
 use crate::failure::Failure;
 use crate::listen;
 use crate::watch::{Watched, Watching};
@@ -22,8 +23,7 @@ pub(crate) fn app(arguments: &App) -> Result<(), Failure> {
 
 fn start(arguments: &App) -> Result<(), Failure> {
     let reporter = reporter(&arguments.process)?;
-    let folder = std::env::current_dir()
-        .map_err(|error| Failure::failed(format!("there is no working directory: {error}")))?;
+    let folder = configuration::working_directory()?;
     let requested = Requested::new(arguments, folder.clone())?;
     let file = arguments.file.iter().map(|file| file.display().to_string());
     let what: Vec<String> = file.chain(arguments.words.iter().cloned()).collect();
@@ -118,7 +118,10 @@ pub(super) fn in_words(problems: &[Problem]) -> String {
 
 fn text_of(path: &Path) -> Result<&str, Failure> {
     path.to_str().ok_or_else(|| {
-        Failure::wrong(format!("{} is not UTF-8, and the path of an application must be", path.display()))
+        Failure::wrong(format!(
+            "{} is not UTF-8, and the path of an application must be: rename it",
+            path.display()
+        ))
     })
 }
 

@@ -23,18 +23,14 @@ const ROOT: &str = "pki/authorities/local/root.crt";
 /// The folder of the store: the one that was named, else the server's with the configuration file that was named or is
 /// found, else the server's without one.
 pub(super) fn folder(named: &CertificateStore) -> Result<PathBuf, Failure> {
-    let absolute = |path: &Path| {
-        std::path::absolute(path)
-            .map_err(|error| Failure::failed(format!("there is no working directory: {error}")))
-    };
     if let Some(storage) = &named.storage {
-        return absolute(storage);
+        return configuration::absolute(storage);
     }
     let of_server = |storage: Option<&Path>, data: Option<&Path>| {
         certificate_folder(storage, data).map_err(Failure::failed)
     };
     if let Some(data) = &named.data_dir {
-        return of_server(None, Some(&absolute(data)?));
+        return of_server(None, Some(&configuration::absolute(data)?));
     }
     let file = match &named.file {
         Some(_) => Some(configuration::find(named.file.as_ref(), "--file FILE")?),

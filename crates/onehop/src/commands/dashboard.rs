@@ -60,8 +60,12 @@ pub(crate) fn dashboard(arguments: &Dashboard) -> Result<(), Failure> {
     let socket = control::socket(&arguments.target)?;
     let answer = control::ask_about_at(&socket, "/token")?;
     let token = text(&answer.body, "token").to_owned();
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, arguments.port))
-        .map_err(|error| Failure::failed(format!("127.0.0.1:{}: {error}", arguments.port)))?;
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, arguments.port)).map_err(|error| {
+        Failure::failed(format!(
+            "cannot listen on 127.0.0.1:{} ({error}): name another port with --port",
+            arguments.port
+        ))
+    })?;
     let port = listener.local_addr().map_err(|error| Failure::failed(error.to_string()))?.port();
     let url = format!("http://127.0.0.1:{port}/dashboard/#token={token}");
     super::standard_output::print(&format!("{url}\nCtrl-C ends it\n"));

@@ -14,6 +14,7 @@ use onehop_config::{Entry, FileKind, FileSource, Loaded, Source};
 use super::app::in_words;
 use super::serving::{Serving, reporter, serve_until_stopped};
 use crate::arguments::{Admin, Proxy};
+use crate::configuration;
 use crate::failure::Failure;
 use crate::listen;
 
@@ -30,8 +31,7 @@ pub(crate) fn proxy(arguments: &Proxy) -> Result<(), Failure> {
 }
 
 fn start(arguments: &Proxy) -> Result<(), Failure> {
-    let folder = std::env::current_dir()
-        .map_err(|error| Failure::failed(format!("there is no working directory: {error}")))?;
+    let folder = configuration::working_directory()?;
     let text = onehopfile(arguments)?;
     let written = Written { text, folder: folder.clone() };
     let loaded = written.load().map_err(Failure::wrong)?;

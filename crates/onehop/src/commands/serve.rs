@@ -8,7 +8,7 @@ use onehop_config::{Entry, FileKind, Source};
 
 use super::serving::{Serving, reporter, serve_until_stopped};
 use crate::arguments::{Admin, Serve};
-use crate::configuration::show_address;
+use crate::configuration::{self, show_address};
 use crate::failure::Failure;
 use crate::listen;
 
@@ -39,8 +39,7 @@ fn start(arguments: &Serve) -> Result<(), Failure> {
 fn folder(directory: &Path) -> Result<PathBuf, Failure> {
     let shown = directory.display();
     match std::fs::metadata(directory) {
-        Ok(metadata) if metadata.is_dir() => std::path::absolute(directory)
-            .map_err(|error| Failure::failed(format!("there is no working directory: {error}"))),
+        Ok(metadata) if metadata.is_dir() => configuration::absolute(directory),
         Ok(_) => Err(Failure::wrong(format!(
             "{shown} is not a folder\n  an Onehopfile is served with: onehop run {shown}"
         ))),
@@ -69,7 +68,10 @@ fn settings(arguments: &Serve, root: &Path) -> Result<Checked, Failure> {
         .map_err(|problems| Failure::failed(format!("the built-in settings are not sound: {problems:?}")))?
         .checked;
     let Some(text) = root.to_str() else {
-        return Err(Failure::wrong(format!("{} is not UTF-8, and a root must be", root.display())));
+        return Err(Failure::wrong(format!(
+            "{} is not UTF-8, and a root must be: rename it",
+            root.display()
+        )));
     };
     reach_at(&mut checked, &address, arguments.admin);
     for site in &mut checked.sites {

@@ -64,7 +64,9 @@ impl Output {
         };
         let name = path.file_name().and_then(|name| name.to_str());
         let name = name
-            .ok_or_else(|| Failure::wrong(format!("{} is no name of a file", path.display())))?
+            .ok_or_else(|| {
+                Failure::wrong(format!("{} is no name of a file: name one with -o FILE", path.display()))
+            })?
             .to_owned();
         let path = match image {
             Some(image) if is_only_for_image => image.with_file_name(&name),
@@ -90,7 +92,7 @@ impl Output {
         }
         let folder = self.folder();
         if !folder.is_dir() {
-            return Err(Failure::wrong(format!("there is no folder {}", folder.display())));
+            return Err(Failure::wrong(no_folder(&folder)));
         }
         let is_foreign = match fs::symlink_metadata(&self.path) {
             Err(_) => false,
@@ -161,11 +163,15 @@ impl Output {
     }
 }
 
+fn no_folder(folder: &Path) -> String {
+    format!("there is no folder {}: make it, or name another place", folder.display())
+}
+
 /// Whether an image may be written there: over one, but over nothing else.
 fn image_may_be_written(path: &Path) -> Result<(), Failure> {
     let shown = path.display();
     if !folder_of(path).is_dir() {
-        return Err(Failure::wrong(format!("there is no folder {}", folder_of(path).display())));
+        return Err(Failure::wrong(no_folder(&folder_of(path))));
     }
     match fs::symlink_metadata(path) {
         Err(_) => Ok(()),

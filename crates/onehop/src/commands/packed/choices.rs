@@ -10,6 +10,7 @@ use onehop_config::{Loaded, Overrides, Problem, Said, Word};
 
 use super::Own;
 use crate::arguments::Changes;
+use crate::configuration;
 use crate::failure::Failure;
 
 /// What was said when the program was started.
@@ -32,10 +33,6 @@ const BESIDE: &str = ".override";
 impl Choices {
     pub(super) fn of(changes: &Changes, own: &Own) -> Result<Self, Failure> {
         let named = changes.file.as_ref().filter(|file| !file.as_os_str().is_empty());
-        let absolute = |path: &Path| {
-            std::path::absolute(path)
-                .map_err(|error| Failure::failed(format!("there is no working directory: {error}")))
-        };
         let mut beside = own.program.as_os_str().to_owned();
         beside.push(BESIDE);
         let listen = variable("ONEHOP_LISTEN")?;
@@ -52,7 +49,7 @@ impl Choices {
                 env: Vec::new(),
             },
             port: Some(variable("PORT")?),
-            named: named.map(|path| absolute(path)).transpose()?,
+            named: named.map(|path| configuration::absolute(path)).transpose()?,
             beside: beside.into(),
             working_directory: std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),
         })
