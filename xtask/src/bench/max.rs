@@ -2,7 +2,8 @@
 //!
 //! The tool searches; the grid tries fixed shares of what it found, each with `onehop bench -r` for as long as the tool
 //! confirms one, and its answer is the highest rate below the first one that misses the limit in two of three runs. Both ask
-//! on the cores that the server has too, as a user does.
+//! on the cores that the server has too, as a user does. Then the tool searches again: a shared machine may change its speed by a third
+//! between the search and the end of the grid, and two searches that differ by more than a tenth say that it did.
 
 use std::path::{Path, PathBuf};
 
@@ -64,10 +65,11 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
         }
         let row = compare(&subject, seconds, &work)?;
         println!(
-            "{:<14} search {:>9.1}/s   grid {:>9.1}/s   {}",
+            "{:<14} search {:>9.1}/s   grid {:>9.1}/s   search again {:>9.1}/s   {}",
             subject.name,
             row["search_per_second"].as_f64().unwrap_or(f64::NAN),
             row["grid_per_second"].as_f64().unwrap_or(f64::NAN),
+            row["search_again_per_second"].as_f64().unwrap_or(f64::NAN),
             if row["agrees"] == true { "agrees" } else { "DIFFERS" }
         );
         if row["agrees"] != true {
@@ -96,9 +98,11 @@ fn compare(subject: &Subject, seconds: u64, work: &Path) -> Outcome<Value> {
     servers::wait_until_ready(&mut server, subject.path, Expect::Success)?;
     let url = format!("http://127.0.0.1:{}{}", subject.port, subject.path);
     let limit = format!("p99<{}ms", subject.limit_ms);
-    let found = tool(&["bench", "max", &url, "--limit", &limit, "-d", &format!("{seconds}s")], work)?;
-    let search = found["saturation"]["best_per_second"].as_f64();
-    let Some(search) = search else {
+    let time = format!("{seconds}s");
+    let look = || tool(&["bench", "max", &url, "--limit", &limit, "-d", &time], work);
+    let best = |found: &Value| found["saturation"]["best_per_second"].as_f64();
+    let found = look()?;
+    let Some(search) = best(&found) else {
         return Ok(json!({ "server": subject.name, "search_per_second": null, "agrees": false }));
     };
     let load_was_the_limit = found["saturation"]["load_was_the_limit"] == true;
@@ -117,11 +121,15 @@ fn compare(subject: &Subject, seconds: u64, work: &Path) -> Outcome<Value> {
         }
         grid = rate;
     }
+    let again = best(&look()?);
     // Rates are rounded on their way through the command line.
-    let agrees = (grid / search - 1.0).abs() < AGREES_WITHIN + 0.01;
+    let is_near = |search: f64| (grid / search - 1.0).abs() < AGREES_WITHIN + 0.01;
+    let is_between = again.is_some_and(|again| (search.min(again)..search.max(again)).contains(&grid));
+    let agrees = is_near(search) || again.is_some_and(is_near) || is_between;
     Ok(json!({
         "server": subject.name, "limit": limit, "search_per_second": search, "grid_per_second": grid, "points": points,
-        "load_was_the_limit": load_was_the_limit, "agrees": agrees || (load_was_the_limit && grid >= search * 0.9),
+        "search_again_per_second": again, "load_was_the_limit": load_was_the_limit,
+        "agrees": agrees || (load_was_the_limit && grid >= search * 0.9),
     }))
 }
 
