@@ -17,10 +17,14 @@ use super::servers::{self, Cores};
 
 /// Builds a server of benchmarks/rivals and says where it is.
 pub(crate) fn build(name: &str) -> Outcome<PathBuf> {
-    let manifest = workspace::root().join("benchmarks/rivals/Cargo.toml").display().to_string();
+    build_in("benchmarks/rivals", &format!("rival-{name}"))
+}
+
+/// Builds a package of a workspace of its own, optimised, with the versions of its lockfile.
+pub(crate) fn build_in(folder: &str, package: &str) -> Outcome<PathBuf> {
+    let manifest = workspace::root().join(folder).join("Cargo.toml").display().to_string();
     let build = workspace::target_folder("rivals")?;
-    let package = format!("rival-{name}");
-    let words = ["build", "--release", "--locked", "--manifest-path", &manifest, "--package", &package];
+    let words = ["build", "--release", "--locked", "--manifest-path", &manifest, "--package", package];
     quiet(command("cargo", &words).env("CARGO_TARGET_DIR", &build))?;
     Ok(build.join("release").join(package))
 }

@@ -1,12 +1,13 @@
-//! `cargo xtask bench SCENARIO`: installs what a scenario of benchmarks/ needs, and has `onehop bench run` run it.
+//! `cargo xtask bench SCENARIO`: installs what a scenario of benchmarks/ or experiments/ needs, and has `onehop bench run`
+//! run it.
 //!
 //! The tool measures; this file only finds programs. Servers find onehop, its rivals and small helpers by their names in
-//! PATH, and applications beside their packages in `$BENCH_APPS`.
+//! PATH. Applications of benchmarks/ are beside their packages in `$BENCH_APPS`; an experiment has its own in its folder.
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use onehop_bench::scenario::{Choice, Scenario};
+use onehop_bench::scenario::{Choice, FILE_NAME, Scenario};
 use serde_json::Value;
 
 use crate::steps::{command, shown};
@@ -18,22 +19,35 @@ use super::{applications, interrupt, rivals};
 /// What a run that is only to show that it works says to the tool.
 const SMOKE: [&str; 7] = ["--rounds", "1", "--time", "200ms", "--warm-up", "100ms", "--quiet"];
 
-/// The scenarios, by their folders in benchmarks/.
+/// Where scenarios are.
+const FOLDERS: [&str; 2] = ["benchmarks", "experiments"];
+
+/// The scenarios, by the names of their folders.
 pub(crate) fn all() -> Outcome<Vec<String>> {
     let mut names = Vec::new();
-    for entry in std::fs::read_dir(workspace::root().join("benchmarks"))? {
-        let entry = entry?;
-        if entry.path().join(onehop_bench::scenario::FILE_NAME).exists() {
-            names.push(entry.file_name().to_string_lossy().into_owned());
+    for folder in FOLDERS {
+        for entry in std::fs::read_dir(workspace::root().join(folder))? {
+            let entry = entry?;
+            if entry.path().join(FILE_NAME).exists() {
+                names.push(entry.file_name().to_string_lossy().into_owned());
+            }
         }
     }
     names.sort();
     Ok(names)
 }
 
+/// The folder of a scenario, relative to the checkout.
+fn folder_of(name: &str) -> Outcome<String> {
+    let mut folders = FOLDERS.iter().map(|folder| format!("{folder}/{name}"));
+    let found = folders.find(|folder| workspace::root().join(folder).join(FILE_NAME).exists());
+    Ok(found.ok_or_else(|| format!("there is no scenario {name}"))?)
+}
+
 /// Runs one; all further words are those of `onehop bench run`, but `--smoke`, which shows that it works.
 pub(super) fn run(name: &str, words: &[&str]) -> Outcome {
-    let folder = workspace::root().join("benchmarks").join(name);
+    let from = folder_of(name)?;
+    let folder = workspace::root().join(&from);
     let smoke = words.contains(&"--smoke");
     let mut words: Vec<&str> = words.iter().copied().filter(|word| *word != "--smoke").collect();
     if smoke {
@@ -54,7 +68,12 @@ pub(super) fn run(name: &str, words: &[&str]) -> Outcome {
     tool.arg(&folder).args(&words).arg("--json").arg(&results).current_dir(workspace::root());
     let path = std::env::var("PATH").unwrap_or_default();
     tool.env("PATH", format!("{}:{path}:/usr/sbin", programs.display()));
-    tool.env("BENCH_APPS", applications::folder()?).env("NODE_ENV", "production");
+    tool.env("NODE_ENV", "production");
+    if folder.join("package-lock.json").exists() {
+        install::npm(&from)?;
+    } else {
+        tool.env("BENCH_APPS", applications::folder()?);
+    }
     install::raise_descriptor_limit();
     let measured = shown(&mut tool);
     interrupt::check()?;
@@ -77,6 +96,7 @@ fn provide(name: &str, folder: &Path) -> Outcome {
         "onehop" => workspace::program(),
         "caddy" => install::caddy()?,
         "floor" => rivals::build("floor")?,
+        "portfolio-axum" | "portfolio-actix" => rivals::build_in("experiments/portfolio/rivals", name)?,
         "nginx" => return install::debian(&["nginx-light", "libnginx-mod-http-brotli-static"]),
         "h2o" => return install::debian(&["h2o"]),
         "haproxy" => return install::debian(&["haproxy"]),
