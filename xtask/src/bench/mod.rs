@@ -1,6 +1,6 @@
 //! `cargo xtask bench`: measurements against other servers on this machine.
 //!
-//! What compares servers is a scenario of benchmarks/, which `onehop bench run` runs; `scenario.rs` installs what one needs.
+//! What compares servers is a scenario of benchmarks/ or experiments/, which `onehop bench run` runs; `scenario.rs` installs what one needs.
 //! `rivals.rs` and `applications.rs` are what no package has. The rest measures what is no comparison of loads: `attacks/`, `limits.rs`,
 //! `max.rs`, `instructions.rs`, `distance/`, `pack/`, `slow.rs`, `tree.rs`, `trust.rs`; for them `servers.rs` says on
 //! which cores a server runs, `load.rs` loads it, `probe.rs` asks once, `report.rs` keeps figures, and `interrupt.rs` ends it

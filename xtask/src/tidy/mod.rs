@@ -65,7 +65,7 @@ struct Tree {
 impl Tree {
     fn read(root: &Path) -> Outcome<Tree> {
         let mut paths = Vec::new();
-        for folder in ["crates", "xtask", "benchmarks", "fuzz", "examples", "tests"] {
+        for folder in ["crates", "xtask", "benchmarks", "experiments", "fuzz", "examples", "tests"] {
             collect(&root.join(folder), &mut paths);
         }
         paths.sort();

@@ -129,12 +129,12 @@ proptest! {
             for core in 0..2 {
                 let nanos = durations[(number as usize * 7 + core * 3) % durations.len()];
                 let took = Duration::from_nanos(nanos);
-                counters.site("a")[core].record(onehop_metrics::Handler::App, onehop_http1::Method::Get, 200, 0, took, onehop_metrics::site::Delivery::Whole);
+                counters.site("a")[core].record(onehop_metrics::Handler::App.into(), onehop_http1::Method::Get, 200, 0, took, onehop_metrics::site::Delivery::Whole);
                 if (from..to).contains(&at) {
                     expected.push(nanos);
                 }
             }
-            let (_, totals) = onehop_metrics::site::HandlerTotals::of(&counters.site("a")).remove(0);
+            let totals = onehop_metrics::site::HandlerTotals::of(&counters.site("a"));
             let figures = Figures { requests: 2, durations: totals.durations, ..Figures::default() };
             history.append(sample(at, &[("a", figures)]));
             if number % 250 == 249 {
