@@ -55,7 +55,7 @@ http://127.0.0.1:0 {
 const LARGE_BYTES: usize = 16 << 20;
 
 /// For how long a client takes nothing.
-const CLIENT_PAUSE: Duration = Duration::from_millis(400);
+const CLIENT_PAUSE: Duration = Duration::from_millis(1_000);
 
 struct Server {
     folder: Folder,

@@ -278,6 +278,24 @@ fn a_private_key_that_tls_names_is_never_packed() {
 }
 
 #[test]
+fn a_trusted_certificate_with_a_relative_path_is_refused() {
+    const ROOT: &str = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n";
+    let configuration = |root: &str| {
+        format!(
+            "{{\n\tadmin off\n\temail me@example.com\n\tacme_ca_root {root}\n}}\nshop.example.com {{\n\trespond hello\n}}\n"
+        )
+    };
+    let bench = Bench::with(&[("Onehopfile", &configuration("./ca/root.pem")), ("ca/root.pem", ROOT)]);
+    let refused = bench.pack(&[]);
+    assert_eq!(refused.code, Some(2));
+    assert!(refused.stderr.contains("ca/root.pem has a relative path"), "{}", refused.stderr);
+    let absolute = bench.project.join("ca/root.pem");
+    std::fs::write(bench.project.join("Onehopfile"), configuration(absolute.to_str().expect("UTF-8")))
+        .expect("written");
+    bench.packed(&[]);
+}
+
+#[test]
 fn a_link_out_of_the_base_is_an_error_in_a_project_and_reported_in_a_tree() {
     let bench = Bench::with(&[("Onehopfile", APP), ("package.json", "{}"), ("server.mjs", SERVER)]);
     symlink("server.mjs", bench.project.join("main.mjs")).expect("a link");

@@ -3,6 +3,7 @@
 //! The steps stand on this page in their order: everything that can be refused is refused before the first byte is
 //! written. What goes in and how it is written is the archive crate's, what is served of a tree the server's.
 
+mod certificates;
 mod failures;
 mod notes;
 mod oci;
@@ -13,14 +14,11 @@ mod secrets;
 mod shown;
 mod trees;
 
-use std::path::Path;
-
 use onehop_archive::Index;
 use onehop_archive::contents::{
     Base, Choice, ContentsError, DataRules, Entries, Gathering, Notes, Patterns, Subject, Writing, asked_for,
     load_for_packing, needed,
 };
-use onehop_config::checked::Checked;
 
 use self::output::{Output, Program};
 use self::progress::Progress;
@@ -52,20 +50,6 @@ struct Plan {
     notes: Notes,
 }
 
-/// A pack is copied around, and a private key must not be.
-fn refuse_own_keys(project: &[&Path], checked: &Checked) -> Result<(), Failure> {
-    let mut files = checked.sites.iter().flat_map(|site| &site.tls).flat_map(|tls| &tls.files);
-    match files.find(|pair| project.iter().any(|folder| pair.key.starts_with(folder))) {
-        Some(pair) => Err(Failure::wrong(format!(
-            "`tls` names {}, and a pack holds no private keys\n  \
-             name a place on the machine where it runs:   tls /etc/ssl/site.pem /etc/ssl/site.key\n  \
-             or let it obtain certificates itself:        a site without `tls`",
-            pair.key.display()
-        ))),
-        None => Ok(()),
-    }
-}
-
 fn plan(arguments: &Pack) -> Result<Plan, Failure> {
     // What cannot be run is not packed, and its errors are those of `onehop run`.
     let file = configuration::find(arguments.file.named(), "onehop pack FILE")?;
@@ -80,7 +64,8 @@ fn plan(arguments: &Pack) -> Result<Plan, Failure> {
     let included = patterns("--include", &arguments.include)?;
     let program = Program::open(arguments.target.as_ref())?;
     let Subject { base, configuration, checked, files } = Subject::read(&file.path, file.kind, stand_ins)?;
-    refuse_own_keys(&[base.folder(), base.resolved()], &loaded.checked)?;
+    certificates::refuse_own_keys(&[base.folder(), base.resolved()], &loaded.checked)?;
+    certificates::refuse_relative(&loaded.checked, &checked)?;
     let rules = DataRules::new(&base, included);
     let output = Output::choose(arguments.output.as_ref(), arguments.oci.image.as_ref(), &base)?;
     if arguments.oci.image.is_some() {
