@@ -192,7 +192,7 @@ pub struct Registry {
     sites: Mutex<BTreeMap<Arc<str>, Vec<Arc<SiteCounters>>>>,
 }
 
-/// The label of requests that reached no site, and of sites and upstreams beyond their bounds.
+/// The label of requests that reached no site, and of sites, routes and upstreams beyond their bounds.
 pub const OTHER: &str = "_other";
 
 impl Registry {

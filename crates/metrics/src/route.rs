@@ -2,16 +2,14 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::counters::OTHER;
 use crate::handler::Handler;
 use crate::limits::{ROUTE_NAME_BYTES_MAX, ROUTES_COUNTED_MAX};
 
 /// The name of no route: the request was refused before one, or none matched.
 const NONE: &str = "none";
 
-/// The name of routes beyond [`ROUTES_COUNTED_MAX`].
-const OTHER: &str = "_other";
-
-/// Numbers of [`RouteNames`]: that of no route, those of routes, and the one that the rest shares.
+/// How many numbers there are: 0 for no route, one for each route, the last for all further routes.
 pub(crate) const NUMBERS: usize = ROUTES_COUNTED_MAX + 2;
 
 /// The number of a route among those of its site; by default that of no route.
@@ -32,7 +30,8 @@ pub struct RouteHandler {
 pub struct RouteNames(Mutex<Vec<Arc<str>>>);
 
 impl RouteNames {
-    /// The number of a route; of a new one, if there is one left. A long name is cut off.
+    /// The number of the route with this name, and a new one for a new name. Further routes share the last number, and a
+    /// long name is cut off.
     pub fn number(&self, name: &str) -> RouteNumber {
         let end = (0..=ROUTE_NAME_BYTES_MAX).rev().find(|end| name.is_char_boundary(*end));
         let name = name.get(..end.unwrap_or_default().min(name.len())).unwrap_or(name);

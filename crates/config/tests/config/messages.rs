@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 /// Bytes before a problem in which its message is looked for, where it has a name of its own.
 const BEFORE: usize = 900;
 
-/// What begins an error or a warning outside of configurations: a failure of a command, the text of an error type, an error
-/// that is told as it is, a warning of the server.
+/// How the source of other errors and warnings begins: failures of commands, the text of error types, errors that are plain
+/// texts, warnings of the server.
 const MESSAGES: [&str; 7] = [
     "Failure::failed(",
     "Failure::wrong(",

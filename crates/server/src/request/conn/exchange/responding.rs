@@ -23,7 +23,7 @@ pub(super) struct Responding<'g> {
 }
 
 impl<'g> Responding<'g> {
-    /// A request without permits, whose response counts there.
+    /// A request without permits. Its response counts for the route and handler `at`.
     pub(super) fn new(counters: &'g SiteCounters, at: RouteHandler, received: Instant) -> Self {
         let (delivery, started) = (Cell::default(), Cell::default());
         Self { permits: SharedPermits::none(), counters, at, received, delivery, started }
