@@ -8,6 +8,7 @@ use onehop_message::error::HttpError;
 
 use crate::counter::Counter;
 use crate::limits::SITES_COUNTED_MAX;
+pub use crate::route::OTHER;
 use crate::site::SiteCounters;
 
 /// Why a TLS handshake failed.
@@ -191,9 +192,6 @@ pub struct Registry {
     /// For each site label, one for each core. `_other` counts the requests that reached no site.
     sites: Mutex<BTreeMap<Arc<str>, Vec<Arc<SiteCounters>>>>,
 }
-
-/// The label of requests that reached no site, and of sites, routes and upstreams beyond their bounds.
-pub const OTHER: &str = "_other";
 
 impl Registry {
     /// Counters for so many cores.

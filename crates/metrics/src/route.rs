@@ -2,9 +2,11 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::counters::OTHER;
 use crate::handler::Handler;
 use crate::limits::{ROUTE_NAME_BYTES_MAX, ROUTES_COUNTED_MAX};
+
+/// The label of requests that reached no site, and of sites, routes and upstreams beyond their bounds.
+pub const OTHER: &str = "_other";
 
 /// The name of no route: the request was refused before one, or none matched.
 const NONE: &str = "none";
