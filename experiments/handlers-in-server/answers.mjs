@@ -1,0 +1,48 @@
+// What every server of this experiment answers, without a server: the same bytes from each.
+
+const PIECES = 64;
+const PIECE_BYTES = 1024;
+
+/** The longest value that the store takes. */
+export const VALUE_BYTES_MAX = 65_536;
+
+/** `/local`: an answer that needs nothing. */
+export function local() {
+  return { ok: true, hello: "world" };
+}
+
+/** `/item/:id`: an answer with a parameter of the path. */
+export function item(id) {
+  return { id, name: `Item ${id}`, tags: ["small", "blue"] };
+}
+
+/** What a write to the store answers. */
+export function written(key, value) {
+  return { key, bytes: Buffer.byteLength(value) };
+}
+
+/** The answer to everything else. */
+export const MISSING = { error: "not found" };
+
+/** The answer to a value that is too long. */
+export const TOO_LONG = { error: "value too long" };
+
+/** `/stream`: the pieces of a body that is made while it is sent. */
+export function* pieces() {
+  for (let number = 1; number <= PIECES; number += 1) {
+    const line = `${String(number).padStart(4, "0")} `;
+    yield Buffer.from(`${line.padEnd(PIECE_BYTES - 1, "abcdefghij")}\n`);
+  }
+}
+
+/** The same as a stream of the Web, made only as fast as the client reads. */
+export function streamed() {
+  const made = pieces();
+  return new ReadableStream({
+    pull(controller) {
+      const { done, value } = made.next();
+      if (done) controller.close();
+      else controller.enqueue(value);
+    },
+  });
+}

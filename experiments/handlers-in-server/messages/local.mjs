@@ -1,0 +1,5 @@
+import { local } from "../answers.mjs";
+
+export function handler(message, finished) {
+  finished({ answer: local() });
+}
