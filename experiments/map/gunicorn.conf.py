@@ -1,7 +1,6 @@
 """Gunicorn as its documentation advises: twice as many workers as cores, and one more."""
 
-import multiprocessing
 import os
 
 bind = "127.0.0.1:" + os.environ.get("PORT", "5000")
-workers = 2 * multiprocessing.cpu_count() + 1
+workers = 2 * len(os.sched_getaffinity(0)) + 1
