@@ -80,4 +80,6 @@ export default {
   },
 };
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) console.log(await measure(Number(process.argv[2] ?? COUNT)));
+// A worker of onehop measures when it is asked.
+const alone = typeof onehop === "undefined" && process.argv[1] === fileURLToPath(import.meta.url);
+if (alone) console.log(await measure(Number(process.argv[2] ?? COUNT)));
