@@ -70,8 +70,7 @@ pub async fn serve(app: Router) -> Result<(), Box<dyn Error>> {
 }
 
 async fn list(State(codes): State<Arc<Vec<Code>>>) -> Response {
-    let named: Vec<Named> =
-        codes.iter().map(|entry| Named { code: entry.code, name: &entry.name }).collect();
+    let named: Vec<Named> = codes.iter().map(|entry| Named { code: entry.code, name: &entry.name }).collect();
     Json(named).into_response()
 }
 
@@ -87,5 +86,6 @@ async fn missing() -> Response {
 }
 
 async fn only_get() -> Response {
-    (StatusCode::METHOD_NOT_ALLOWED, Json(Problem { error: "only GET and HEAD are answered" })).into_response()
+    (StatusCode::METHOD_NOT_ALLOWED, Json(Problem { error: "only GET and HEAD are answered" }))
+        .into_response()
 }

@@ -24,9 +24,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 async fn file(uri: Uri) -> Response {
     let path = uri.path().trim_start_matches('/');
     match Files::get(path).or_else(|| Files::get(INDEX)) {
-        Some(file) => {
-            ([(header::CONTENT_TYPE, file.metadata.mimetype())], file.data.clone()).into_response()
-        }
+        Some(file) => ([(header::CONTENT_TYPE, file.metadata.mimetype())], file.data.clone()).into_response(),
         None => StatusCode::NOT_FOUND.into_response(),
     }
 }
