@@ -35,7 +35,14 @@ pub(crate) fn explain(
             ));
         }
         other => {
-            let message = format!("{other}; the ACME server {directory} must be reachable from here");
+            let said = other.to_string();
+            let message = match said.contains("UnknownIssuer") {
+                true => format!(
+                    "{said}: nothing here trusts who issued the certificate of the ACME server {directory}; name the \
+                     root in `acme_ca_root FILE` in the global block"
+                ),
+                false => format!("{said}; the ACME server {directory} must be reachable from here"),
+            };
             return IssueError { message, retry_after };
         }
     };
@@ -140,6 +147,15 @@ mod tests {
             assert!(explained.message.contains(expected), "{}", explained.message);
             assert_eq!(explained.retry_after, Some(Duration::from_secs(5)));
         }
+    }
+
+    #[test]
+    fn a_certificate_that_nothing_trusts_is_told_from_a_server_that_cannot_be_reached() {
+        let said =
+            |error: &str| explain(&Error::Other(error.into()), "https://ca.test/dir", None, None).message;
+        let untrusted = said("client error: invalid peer certificate: UnknownIssuer");
+        assert!(untrusted.contains("`acme_ca_root FILE`") && !untrusted.contains("reachable"), "{untrusted}");
+        assert!(said("client error: connection refused").contains("must be reachable"));
     }
 
     #[test]
