@@ -184,6 +184,11 @@ pub(crate) fn outlines() -> [Outline; 7] {
     ]
 }
 
+/// Whether the global block has an option of this name.
+pub(crate) fn is_option(name: &str) -> bool {
+    OPTIONS.row(name).is_some()
+}
+
 /// What holds without a global block.
 pub(crate) fn defaults() -> Global {
     Global {

@@ -38,6 +38,7 @@ use crate::syntax::Token;
 
 pub(crate) use address::{Address, Endpoint, host_pattern};
 pub(crate) use certificates::Certificates;
+pub(crate) use global::is_option as is_global_option;
 pub(crate) use global::outlines as option_outlines;
 pub(crate) use sites::check;
 

@@ -31,9 +31,9 @@ mod try_files;
 mod uri;
 
 use crate::arguments::wrong_arguments;
-use crate::check::Context;
 use crate::check::matcher::{Chosen, Scope, is_definition};
 use crate::check::route_order::{Placed, arrange};
+use crate::check::{Context, is_global_option};
 use crate::checked::{AccessLog, ErrorRoutes, Route, Step};
 use crate::nearest::nearest;
 use crate::option_table::Outline;
@@ -313,6 +313,11 @@ fn unknown(line: &Directive) -> Box<Problem> {
     if let Some((_, instead)) = WORDS_OF_NGINX.iter().find(|(theirs, _)| *theirs == word) {
         return problem.help(format!(
             "this looks like nginx: {instead}; `onehop adapt nginx.conf` prints it as an Onehopfile"
+        ));
+    }
+    if is_global_option(word) {
+        return problem.help(format!(
+            "`{word}` is a global option: it stands in a block without an address, the file's first"
         ));
     }
     if let Some(near) = nearest(word, DIRECTIVES.iter().map(|(name, _)| *name).chain(DIRECTIVE_ORDER)) {

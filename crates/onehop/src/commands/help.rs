@@ -13,6 +13,12 @@ const PAGES: [&str; 3] = [
     include_str!("../../../../docs/https.md"),
 ];
 
+/// The chapters with the tables of global options.
+const GLOBAL_BLOCK: [&str; 2] = ["The global block", "In the global block"];
+/// Where a global option stands.
+const IN_GLOBAL_BLOCK: &str = "A global option stands in a block without an address, the file's first:\n\n\
+    {\n\temail me@example.com\n}\n";
+
 /// The page that describes one directive as a whole.
 const PROXY: &str = include_str!("../../../../docs/proxy.md");
 
@@ -55,8 +61,12 @@ fn names() -> Vec<&'static str> {
 /// All that the pages have of a directive.
 fn reference(name: &str) -> Result<String, Failure> {
     if !names().contains(&name) {
-        let names = names().join(", ");
-        return Err(Failure::wrong(format!("there is no directive `{name}`; there are {names}")));
+        return global_option(name).ok_or_else(|| {
+            let names = names().join(", ");
+            Failure::wrong(format!(
+                "there is no directive or global option `{name}`; there are the directives {names}"
+            ))
+        });
     }
     let mut text = String::new();
     for page in PAGES {
@@ -66,6 +76,25 @@ fn reference(name: &str) -> Result<String, Failure> {
         text.push_str(PROXY);
     }
     Ok(text)
+}
+
+/// What the tables of the global block say of an option.
+fn global_option(name: &str) -> Option<String> {
+    let mut text = String::new();
+    let chapters = PAGES.iter().flat_map(|page| GLOBAL_BLOCK.map(|title| chapter(page, title)));
+    let tables: String =
+        chapters.filter_map(|chapter| chapter.split("\n### ").next().map(str::to_owned)).collect();
+    for row in tables.lines() {
+        let Some((option, means)) = row.strip_prefix("| ").and_then(|row| row.split_once(" | ")) else {
+            continue;
+        };
+        let mut names = option.split('`').skip(1).step_by(2).filter_map(|part| part.split(' ').next());
+        if names.any(|found| found == name) {
+            let means = means.trim_end_matches('|').trim_end().replace(" | ", "; without it: ");
+            text.push_str(&format!("{}\n    {means}\n\n", option.replace("\\|", "|")));
+        }
+    }
+    (!text.is_empty()).then(|| format!("{text}{IN_GLOBAL_BLOCK}"))
 }
 
 /// The chapter of this name, up to the next heading of its level or above.
@@ -109,6 +138,17 @@ mod tests {
             let text = reference(name).expect("it is a directive");
             assert!(text.contains("```caddyfile\n"), "{name}: {text}");
         }
+    }
+
+    #[test]
+    fn a_global_option_is_described_with_its_place() {
+        for (name, expected) in
+            [("acme_ca_root", "as in `tls`, for all sites"), ("data_dir", "survive upgrades")]
+        {
+            let text = reference(name).expect("it is a global option");
+            assert!(text.contains(expected) && text.ends_with(IN_GLOBAL_BLOCK), "{name}: {text}");
+        }
+        assert!(reference("acme_ca_rot").is_err());
     }
 
     #[test]
