@@ -16,6 +16,15 @@ fn an_onehopfile_is_written_for_what_is_there_and_is_sound() {
         (&[("dist/index.html", PAGE)][..], "a built single-page application", "\tspa ./dist\n"),
         (&[("server.js", SERVER)], "", "\tapp ./server.js"),
         (
+            &[
+                ("package.json", "{\"scripts\":{\"start\":\"node server.js\"}}"),
+                ("server.js", SERVER),
+                ("dist/index.html", PAGE),
+            ],
+            "an application",
+            "\t#     spa ./dist\n\t#     app /api/* ./server.js",
+        ),
+        (
             &[("Procfile", "web: python app.py\n")],
             "a Procfile that starts `python app.py`",
             "\t\tcommand python app.py\n",

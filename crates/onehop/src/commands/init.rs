@@ -109,8 +109,25 @@ fn look(folder: &Path, is_dry_run: bool) -> Result<Found, String> {
     }
     let environment = Environment { is_dry_run, ..Environment::look() }.with_all_servers();
     let setup = onehop_try::detect(&folder, &environment).map_err(|error| error.to_string())?;
-    let onehopfile = setup.shown_onehopfile();
+    let mut onehopfile = setup.shown_onehopfile();
+    if setup.application.is_some()
+        && let Some(site) = onehop_try::built_site(&setup.folder)
+    {
+        onehopfile = with_site(&onehopfile, site);
+    }
     Ok(Found { description: setup.found.description, folder: setup.folder, onehopfile })
+}
+
+/// With a comment above the application that says how to serve a built site from memory. Which paths are the
+/// application's then, nobody here knows.
+fn with_site(onehopfile: &str, site: &str) -> String {
+    let Some(at) = onehopfile.find("\tapp ") else { return onehopfile.to_owned() };
+    let (before, app) = onehopfile.split_at(at);
+    let line = app.lines().next().unwrap_or_default().trim_start_matches("\tapp ");
+    format!(
+        "{before}\t# {site}/index.html is there. These two lines in place of `app` serve it from memory, and only /api by the \
+         application:\n\t#     spa ./{site}\n\t#     app /api/* {line}\n{app}"
+    )
 }
 
 /// With what to do next; an nginx.conf has comments of its own.
