@@ -143,8 +143,8 @@ test("two sides that answer differently are not compared", async (context) => {
   const { stdout } = await run(ONEHOP, ["try", folder, ...SHORT, "--json", json]);
   const trial = trialIn(json);
   assert.equal(trial.comparison, null, stdout.toString());
-  const reason = /^Nothing was measured: both do not answer the same for \/ \(body/;
-  assert.ok(texts(trial).some((caveat) => reason.test(caveat)), texts(trial).join("\n"));
+  assert.match(trial.unmeasured, /^the responses to \/ differ \(body.*; --path names/);
+  assert.match(stdout.toString(), /^Nothing was measured: the responses to \/ differ \(body/m);
 });
 
 test("routes of the source code that change something are not asked, nor links to them", async (context) => {

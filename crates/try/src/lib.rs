@@ -30,7 +30,7 @@ use std::path::PathBuf;
 
 use onehop_bench::compare::Comparison;
 
-pub use detect::{Environment, detect};
+pub use detect::{Environment, built_site, detect};
 pub use error::SideBySideError;
 pub use given::Given;
 pub use route::{Origin, PATHS_MAX, Route, SkipReason, Skipped};
@@ -76,8 +76,10 @@ pub struct SideBySide {
     pub compared: Vec<Compared>,
     /// The paths that were measured, in turn; none where nothing was.
     pub measured: Vec<String>,
-    /// The figures; the control is today's stack. `None` where they were not taken, with the reason in `caveats`.
+    /// The figures; the control is today's stack. `None` where they were not taken.
     pub comparison: Option<Comparison>,
+    /// Why they were not taken, and what to do.
+    pub unmeasured: Option<String>,
     /// Today's stack and onehop at one and the same rate: where the latencies in `comparison` are from. `None` where
     /// they are those at full load, with the reason in `caveats`.
     pub at_same_load: Option<Comparison>,

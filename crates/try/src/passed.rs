@@ -126,15 +126,23 @@ fn chosen(paths: &[&PathSeen], at_most: usize) -> Result<Vec<String>, String> {
         // A path that only one side serves is the reason, where there is one.
         let differing = paths.iter().find_map(|path| Some((&path.path, path.differs.as_ref()?)));
         return Err(match differing {
-            Some((path, words)) => format!("both do not answer the same for {path} ({words})"),
-            None => "no path was found that both answer with 200: --path names one".to_owned(),
+            Some((path, words)) => unequal(path, words),
+            None => "no path was found that both answer with 200; --path names one".to_owned(),
         });
     };
     if let Some(words) = &first.differs {
-        return Err(format!("both do not answer the same for {} ({words})", first.path));
+        return Err(unequal(&first.path, words));
     }
     let others = served.filter(|path| path.differs.is_none());
     Ok(std::iter::once(first).chain(others).take(at_most).map(|path| path.path.clone()).collect())
+}
+
+/// Why what differs is not measured, and the next step.
+fn unequal(path: &str, words: &str) -> String {
+    format!(
+        "the responses to {path} differ ({words}), so that their costs cannot be compared; --path names a path with equal \
+         ones"
+    )
 }
 
 #[cfg(test)]
@@ -184,9 +192,9 @@ mod tests {
     fn what_differs_is_not_measured_and_the_reason_is_reported() {
         let all = owned(&["/"]);
         let reason = measurable(&[seen("/", true, Some("body: other"))], Some(&all)).unwrap_err();
-        assert_eq!(reason, "both do not answer the same for / (body: other)");
+        assert!(reason.starts_with("the responses to / differ (body: other), "), "{reason}");
         let reason = measurable(&[seen("/", false, Some("status: 200 and 404"))], None).unwrap_err();
-        assert_eq!(reason, "both do not answer the same for / (status: 200 and 404)");
+        assert!(reason.starts_with("the responses to / differ (status: 200 and 404), "), "{reason}");
         assert!(measurable(&[seen("/", false, None)], None).unwrap_err().contains("no path was found"));
     }
 }

@@ -49,7 +49,7 @@ pub fn run(
     let paths = match measured {
         Ok(paths) => paths,
         Err(reason) => {
-            side_by_side.caveats.push(format!("Nothing was measured: {reason}."));
+            side_by_side.unmeasured = Some(reason);
             return Ok(side_by_side);
         }
     };
@@ -68,7 +68,7 @@ pub fn run(
         }
     }
     if observer.is_interrupted() {
-        side_by_side.caveats.push("Nothing was measured: it was broken off before.".to_owned());
+        side_by_side.unmeasured = Some("it was broken off before".to_owned());
         return Ok(side_by_side);
     }
     let measured = bench.measure(&stacks, &paths, setup.application.is_some(), observer)?;
@@ -91,6 +91,7 @@ fn empty(setup: &Setup) -> SideBySide {
         compared: Vec::new(),
         measured: Vec::new(),
         comparison: None,
+        unmeasured: None,
         at_same_load: None,
         own_figures: Vec::new(),
         caveats: setup.notes.clone(),

@@ -59,7 +59,7 @@ pub(super) fn write(side_by_side: &SideBySide, document: &mut Document) {
             comparison::spread(caption, spread, document);
             comparison::marked(figures, document);
         }
-        None => document.warning("No figures were taken; the caveats say why."),
+        None => document.warning(unmeasured(side_by_side)),
     }
     if !side_by_side.own_figures.is_empty() {
         document.heading("What the servers' own figures say");
@@ -94,7 +94,15 @@ fn result(side_by_side: &SideBySide, same: usize, document: &mut Document) {
     match cpu {
         Some(cpu) if same == all && all > 0 => document.lead(format!("{cpu} {answers}.")),
         Some(_) => document.warning(format!("{answers}: no saving is claimed.")),
-        None => document.warning(format!("{answers}; what a request costs is not known.")),
+        None => document.warning(format!("{} {answers}.", unmeasured(side_by_side))),
+    }
+}
+
+/// That there are no figures, and why.
+fn unmeasured(side_by_side: &SideBySide) -> String {
+    match &side_by_side.unmeasured {
+        Some(reason) => format!("Nothing was measured: {}.", secrets::hide(&figures::visible(reason))),
+        None => "Nothing was measured.".to_owned(),
     }
 }
 

@@ -278,6 +278,7 @@ fn side_by_side(found: &SideBySide) -> Value {
         "compared": compared.collect::<Vec<_>>(),
         "measured_paths": hidden(&found.measured),
         "comparison": found.comparison.as_ref().map(comparison),
+        "unmeasured": found.unmeasured.as_deref().map(secrets::hide),
         "at_same_load": found.at_same_load.as_ref().map(comparison),
         "own_figures": hidden(&found.own_figures),
         "caveats": noted(CaveatCode::Note, &found.caveats),

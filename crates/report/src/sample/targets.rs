@@ -242,6 +242,7 @@ pub(super) fn side_by_side() -> SideBySide {
             .collect(),
         measured: vec!["/blogs".to_owned()],
         comparison: Some(comparison()),
+        unmeasured: None,
         at_same_load: None,
         own_figures: vec![
             "nginx counted 428,000 requests where the load counted 428,013 with its last ones: no contradiction."
@@ -263,6 +264,7 @@ pub(super) fn different() -> SideBySide {
     });
     found.measured.clear();
     found.comparison = None;
-    found.caveats.push("No figures: the answers of `/time` differ.".to_owned());
+    found.unmeasured =
+        Some("the responses to /time differ (body); --path names a path with equal ones".to_owned());
     found
 }

@@ -56,6 +56,12 @@ pub fn detect(path: &Path, environment: &Environment) -> Result<Setup, SideBySid
     let path = absolute(path);
     let metadata = std::fs::metadata(&path).map_err(|error| SideBySideError::unreadable(&path, &error))?;
     let mut setup = if metadata.is_dir() { folder(&path, environment) } else { file(&path, environment) }?;
+    if metadata.is_dir() && path.join("Onehopfile").is_file() && !setup.found.path.ends_with("Onehopfile") {
+        setup.notes.push(format!(
+            "The Onehopfile of this folder was not used: `onehop try {}` measures it.",
+            path.join("Onehopfile").display()
+        ));
+    }
     if setup.routes.is_empty() {
         setup.routes.push(Route { path: "/".to_owned(), origin: Origin::StartPage });
     }
@@ -84,15 +90,14 @@ fn folder(folder: &Path, environment: &Environment) -> Result<Setup, SideBySideE
     if package.is_file() && package::is_application(&package)? {
         return package::detect(&package, environment);
     }
-    let is_page = |folder: &Path| folder.join("index.html").is_file();
-    if let Some(site) = SITE_FOLDERS.iter().map(|name| folder.join(name)).find(|site| is_page(site)) {
-        return site::detect(&site, environment);
+    if let Some(site) = built_site(folder) {
+        return site::detect(&folder.join(site), environment);
     }
     if package.is_file() {
         // An unbuilt application, or one whose start is not found: its own error says which.
         return package::detect(&package, environment);
     }
-    if is_page(folder) {
+    if folder.join("index.html").is_file() {
         return site::detect(folder, environment);
     }
     let procfile = folder.join("Procfile");
@@ -115,6 +120,11 @@ fn folder(folder: &Path, environment: &Environment) -> Result<Setup, SideBySideE
         "nothing here says what it serves",
         "name what you run: onehop try server.mjs | package.json | Caddyfile | nginx.conf | dist/",
     ))
+}
+
+/// The folder in which a build left a site with a page, if there is one.
+pub fn built_site(folder: &Path) -> Option<&'static str> {
+    SITE_FOLDERS.into_iter().find(|name| folder.join(name).join("index.html").is_file())
 }
 
 fn file(path: &Path, environment: &Environment) -> Result<Setup, SideBySideError> {
