@@ -36,9 +36,16 @@ const SECONDS: &str = "1800";
 /// All frameworks on all versions take ten minutes on two cores.
 const FRAMEWORKS_SECONDS: &str = "3600";
 
-/// The packages of npm that the tests use.
+/// The packages of npm that the tests use, and those of the experiments, which they start.
 pub(crate) fn packages() -> Outcome {
-    NPM_FOLDERS.iter().try_for_each(|folder| install::npm(folder))
+    NPM_FOLDERS.iter().try_for_each(|folder| install::npm(folder))?;
+    for entry in std::fs::read_dir(workspace::root().join("experiments"))? {
+        let entry = entry?;
+        if entry.path().join("package-lock.json").exists() {
+            install::npm(&format!("experiments/{}", entry.file_name().to_string_lossy()))?;
+        }
+    }
+    Ok(())
 }
 
 /// Runs files of tests/e2e. `variables` lengthen them.

@@ -94,6 +94,8 @@ pub(super) fn run(name: &str, words: &[&str]) -> Outcome {
 fn provide(name: &str, folder: &Path) -> Outcome {
     let program = match name {
         "onehop" => workspace::program(),
+        // The same once more, or another build: two figures that should be equal.
+        "onehop-again" => std::env::var_os("ONEHOP_AGAIN").map_or_else(workspace::program, PathBuf::from),
         "caddy" => install::caddy()?,
         "floor" => rivals::build("floor")?,
         "portfolio-axum" | "portfolio-actix" => rivals::build_in("experiments/portfolio/rivals", name)?,
