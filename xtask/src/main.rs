@@ -53,15 +53,15 @@ Commands:
                   User instructions per request by callgrind: page, 304, asset, fetch handler, proxied page,
                   Fastify. Takes --smoke, and
                   --against FILE     another onehop; the difference to it is shown
-  bench distance  Searches at a server 91 ms away in each direction, with and without a proxy nearby,
-                  at first and after ten idle minutes; and clients at that distance from onehop. Makes network namespaces (as root, or below
-                  `unshare -r -n`). Takes --smoke, --targets A,B, --cases A,B, --list, and
+  bench distant-search
+                  Searches at the service of experiments/distant-search, 91 ms away in each direction, with and without a
+                  proxy nearby, at first and after ten idle minutes, with packet loss; and clients at that distance from
+                  onehop. Makes network namespaces (as root, or below `unshare -r -n`). Takes --smoke, --targets A,B, --cases A,B, --list, and
                   --searches N       searches in a row (default 20)
                   --idle SECONDS     length of the idle time (default 600)
-                  --close-after N    seconds after which a closing server ends idle connections (5)
                   --one-way MS       half a round trip (default 91)
                   --congestion NAME  the kernels' congestion control (default cubic)
-                  --keep-window      the search server's kernel keeps its window over idle times
+                  --keep-window      the search service's kernel keeps its window over idle times
   bench attacks   Attacks over HTTP/2 at one core's full speed, 30 seconds each: p99 of other clients beside a harmless
                   client of the same CPU use and beside the attack, the server's memory, how soon attackers are
                   disconnected. Takes --smoke, --seconds N, --rounds N (default 3, half an hour), --only A,B.

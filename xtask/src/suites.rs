@@ -28,7 +28,7 @@ const SUITES: &[&str] = &[
     "bench-files",
     "bench-handlers",
     "bench-proxy-shared",
-    "bench-distance",
+    "bench-distant-search",
     "bench-pack",
 ];
 

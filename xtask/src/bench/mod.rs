@@ -2,14 +2,14 @@
 //!
 //! What compares servers is a scenario of benchmarks/ or experiments/, which `onehop bench run` runs; `scenario.rs` installs what one needs.
 //! `rivals.rs` and `applications.rs` are what no package has. The rest measures what is no comparison of loads: `attacks/`, `limits.rs`,
-//! `max.rs`, `instructions.rs`, `distance/`, `pack/`, `slow.rs`, `tree.rs`, `trust.rs`; for them `servers.rs` says on
+//! `max.rs`, `instructions.rs`, `distant_search/`, `pack/`, `slow.rs`, `tree.rs`, `trust.rs`; for them `servers.rs` says on
 //! which cores a server runs, `load.rs` loads it, `probe.rs` asks once, `report.rs` keeps figures, and `interrupt.rs` ends it
 //! all where a signal asks for that.
 //! No measurement may start while another one runs: there are two cores, one for each side.
 
 mod applications;
 mod attacks;
-mod distance;
+mod distant_search;
 mod instructions;
 mod interrupt;
 mod limits;
@@ -38,7 +38,7 @@ type Measurement = fn(&[&str]) -> Outcome;
 /// The measurements that are no scenarios.
 const OTHERS: &[(&str, Measurement)] = &[
     ("attacks", attacks::run),
-    ("distance", distance::run),
+    ("distant-search", distant_search::run),
     ("instructions", instructions::run),
     ("limits", limits::run),
     ("max", max::run),

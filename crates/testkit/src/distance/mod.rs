@@ -1,11 +1,13 @@
 //! Two places with a distance between them: network namespaces whose packets pass through a relay that holds each
 //! one for a given time, handshakes included.
 //!
-//! `place.rs` is one end, `tunnel.rs` its way out, `relay.rs` the way between both, `segment.rs` what a packet is, and
-//! `trips.rs` counts the round trips of a request in what passed. Nothing outside the two namespaces is changed, and
+//! `namespace.rs` is one end, `tunnel.rs` its way out, `relay.rs` the way between both, `loss.rs` what is lost there,
+//! `segment.rs` what a packet is, and `trips.rs` counts the round trips of a request in what passed. Nothing outside the two namespaces is changed, and
 //! nothing of them is left when a `Distance` is dropped and the processes in them have ended. It must never
-//! lose, reorder or hurry a packet; where its queue is full it counts what it lost, and whoever measures has to ask.
+//! reorder or hurry a packet, or lose one unasked; where its queue is full it counts what it lost, and whoever measures
+//! has to ask.
 
+mod loss;
 mod namespace;
 mod relay;
 mod segment;
@@ -24,13 +26,15 @@ pub use relay::{Lateness, Passed};
 pub use segment::{Segment, Towards};
 pub use trips::{Exchange, exchange, openings};
 
-use relay::{Relay, Wire};
+use relay::{Conditions, Relay, Wire};
 
 /// Where the two ends are and how far apart.
 #[derive(Debug, Clone, Copy)]
 pub struct Between {
     /// Time that a packet is held, in each direction.
     pub one_way: Duration,
+    /// Of a thousand packets in each direction so many are lost.
+    pub lost_per_mille: u32,
     /// Address of the near end.
     pub near: Ipv4Addr,
     /// Address of the far end.
@@ -53,6 +57,7 @@ impl Default for Between {
     fn default() -> Between {
         Between {
             one_way: Duration::from_millis(91),
+            lost_per_mille: 0,
             near: Ipv4Addr::new(100, 2, 3, 1),
             far: Ipv4Addr::new(100, 2, 3, 4),
         }
@@ -92,7 +97,8 @@ impl Distance {
         let near_end = near.run(|| tunnel::open(between.near, between.far))??;
         let far_end = far.run(|| tunnel::open(between.far, between.near))??;
         let wire = Arc::new(Wire::default());
-        let relay = Relay::start(near_end, far_end, between.one_way, Arc::clone(&wire))?;
+        let conditions = Conditions { delay: between.one_way, lost_per_mille: between.lost_per_mille };
+        let relay = Relay::start(near_end, far_end, conditions, Arc::clone(&wire))?;
         Ok(Distance { _relay: relay, near, far, wire, between: *between })
     }
 
@@ -128,7 +134,7 @@ impl Distance {
         self.wire.last_activity()
     }
 
-    /// How late packets were delivered, and how many were lost because a queue was full.
+    /// How late packets were delivered, and how many were lost: dropped on purpose, or because a queue was full.
     pub fn lateness(&self) -> Lateness {
         self.wire.lateness()
     }

@@ -1,7 +1,8 @@
 //! The relay between two TUN devices: one thread that holds every packet for the same time and delivers it then.
 //!
 //! Owns both queues and the record of what passed. In each direction packets leave in the order in which they came,
-//! because all are held equally long. Queues and record are bounded; what they could not take is counted.
+//! because all are held equally long. Queues and record are bounded; what they could not take is counted. Packets that
+//! are dropped on purpose are chosen by `loss.rs` and counted apart.
 
 use std::collections::VecDeque;
 use std::io;
@@ -14,6 +15,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::{Errno, read, write};
 use rustix::process::setpriority_process;
 
+use super::loss::Loss;
 use super::segment::{Segment, Towards};
 
 /// Packets that one direction holds: 48 MiB of full ones, more than any window of the tests.
@@ -51,6 +53,8 @@ pub struct Lateness {
     pub most: Duration,
     /// Packets that were not delivered, or not recorded.
     pub lost: u64,
+    /// Packets that were dropped because loss was asked for.
+    pub dropped: u64,
 }
 
 /// Later than this is late.
@@ -80,6 +84,16 @@ pub(super) struct Relay {
 struct Pipe {
     towards: Towards,
     held: VecDeque<Held>,
+    loss: Loss,
+}
+
+/// What the relay does to packets.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Conditions {
+    /// How long each is held.
+    pub(super) delay: Duration,
+    /// Of a thousand in each direction so many are dropped.
+    pub(super) lost_per_mille: u32,
 }
 
 struct Held {
@@ -90,12 +104,17 @@ struct Held {
 
 impl Relay {
     /// Starts carrying packets between the ends, which do not block.
-    pub(super) fn start(near: OwnedFd, far: OwnedFd, delay: Duration, wire: Arc<Wire>) -> io::Result<Relay> {
+    pub(super) fn start(
+        near: OwnedFd,
+        far: OwnedFd,
+        conditions: Conditions,
+        wire: Arc<Wire>,
+    ) -> io::Result<Relay> {
         let stop = eventfd(0, EventfdFlags::CLOEXEC)?;
         let listener = stop.try_clone()?;
         let carry = move || {
             hurry();
-            if let Err(error) = carry(&near, &far, &listener, delay, &wire) {
+            if let Err(error) = carry(&near, &far, &listener, conditions, &wire) {
                 eprintln!("the relay broke: {error}");
                 wire.lock().lateness.lost += 1;
             }
@@ -120,9 +139,16 @@ fn hurry() {
     let _ = setpriority_process(None, HIGHEST_PRIORITY);
 }
 
-fn carry(near: &OwnedFd, far: &OwnedFd, stop: &OwnedFd, delay: Duration, wire: &Wire) -> io::Result<()> {
-    let mut out = Pipe { towards: Towards::Far, held: VecDeque::new() };
-    let mut back = Pipe { towards: Towards::Near, held: VecDeque::new() };
+fn carry(
+    near: &OwnedFd,
+    far: &OwnedFd,
+    stop: &OwnedFd,
+    conditions: Conditions,
+    wire: &Wire,
+) -> io::Result<()> {
+    let Conditions { delay, lost_per_mille } = conditions;
+    let mut out = Pipe::new(Towards::Far, lost_per_mille);
+    let mut back = Pipe::new(Towards::Near, lost_per_mille);
     let mut buffer = vec![0; PACKET_BYTES_MAX];
     loop {
         let due = [&out, &back].iter().filter_map(|pipe| pipe.held.front()).map(|held| held.due).min();
@@ -149,6 +175,10 @@ fn carry(near: &OwnedFd, far: &OwnedFd, stop: &OwnedFd, delay: Duration, wire: &
 }
 
 impl Pipe {
+    fn new(towards: Towards, lost_per_mille: u32) -> Pipe {
+        Pipe { towards, held: VecDeque::new(), loss: Loss::new(lost_per_mille, towards) }
+    }
+
     /// Takes in what has come, within bounds.
     fn take(&mut self, from: &OwnedFd, delay: Duration, buffer: &mut [u8], wire: &Wire) -> io::Result<()> {
         for _ in 0..READ_PACKETS_MAX {
@@ -168,6 +198,10 @@ impl Pipe {
                 continue;
             }
             wire.lock().last_activity = Some(sent);
+            if self.loss.takes_next() {
+                wire.lock().lateness.dropped += 1;
+                continue;
+            }
             self.held.push_back(Held { sent, due: sent + delay, packet: packet.into() });
         }
         Ok(())

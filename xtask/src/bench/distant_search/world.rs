@@ -1,4 +1,4 @@
-//! One target between two network namespaces: the search server in the far one, a proxy and the clients in the near one.
+//! One target between two network namespaces: the search service in the far one, a proxy and the clients in the near one.
 //!
 //! Owns both servers; they end before their network does. Every world has the same addresses, because none sees another.
 
@@ -15,7 +15,7 @@ use crate::{Outcome, workspace};
 
 use super::super::interrupt;
 use super::super::servers::{self, Cores};
-use super::plan::{Case, Plan, Target};
+use super::plan::{Case, Plan, Target, Transport};
 
 /// The port of the file, on both sides.
 const PORT: u16 = 7718;
@@ -25,15 +25,18 @@ const LISTEN_DEADLINE: Duration = Duration::from_secs(30);
 const QUIET: Duration = Duration::from_millis(600);
 /// A wire that is never quiet is measured as it is.
 const QUIET_DEADLINE: Duration = Duration::from_secs(15);
-/// A server that keeps idle connections keeps them for a day.
-const KEPT: Duration = Duration::from_secs(86_400);
+/// A service that keeps idle connections keeps them for a day.
+const KEPT_SECONDS: &str = "86400";
 /// One pause of whoever waits.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// What all worlds share: programs, answers, certificates.
+/// Files of the experiment, relative to the checkout.
+pub(super) const EXPERIMENT: &str = "experiments/distant-search";
+
+/// What all worlds share: programs and certificates.
 pub(super) struct Shared {
     pub(super) caddy: Option<PathBuf>,
-    pub(super) nginx: PathBuf,
+    pub(super) nginx: Option<PathBuf>,
     pub(super) folder: PathBuf,
 }
 
@@ -41,23 +44,16 @@ pub(super) struct Shared {
 pub(super) struct World {
     pub(super) target: Target,
     pub(super) case: Case,
-    /// The client's connection, where it keeps one.
-    pub(super) kept: Option<TcpStream>,
     proxy: Option<Server>,
     search: Server,
     distance: Distance,
 }
 
 impl Shared {
-    /// Writes answers and makes an authority with a certificate of the search server's address.
-    pub(super) fn prepare(nginx: PathBuf, caddy: Option<PathBuf>) -> Outcome<Shared> {
-        let folder = workspace::target_folder("bench/distance")?;
+    /// Makes an authority with a certificate of the search service's address.
+    pub(super) fn prepare(nginx: Option<PathBuf>, caddy: Option<PathBuf>) -> Outcome<Shared> {
+        let folder = workspace::target_folder("bench/distant-search")?;
         let shared = Shared { caddy, nginx, folder };
-        let answers = workspace::target_folder("bench/distance/answers")?;
-        for case in super::plan::CASES {
-            let text: String = "0123456789abcdef".chars().cycle().take(case.bytes).collect();
-            std::fs::write(answers.join(case.path().trim_start_matches('/')), text)?;
-        }
         shared.make_certificates()?;
         Ok(shared)
     }
@@ -87,38 +83,41 @@ impl Shared {
         )
     }
 
-    /// A file of benchmarks/proxy/distance with its names filled in.
-    fn filled(&self, file: &str, work: &Path, names: &[(&str, String)]) -> Outcome<PathBuf> {
-        let mut text = std::fs::read_to_string(settings(file))?.replace("@NAMES@", "Names");
-        text = text.replace("@WORK@", &work.display().to_string());
-        for (name, value) in names {
-            text = text.replace(name, value);
-        }
-        let written = work.join(file);
-        std::fs::write(&written, text)?;
-        Ok(written)
+    /// The variables of a server that shows or verifies the certificate.
+    pub(super) fn environment(&self, work: &Path) -> Vec<(String, String)> {
+        let own = |name: &str| self.folder.join(name).display().to_string();
+        let work = |name: &str| work.join(name).display().to_string();
+        [
+            ("SEARCH_AUTHORITY", own("authority.pem")),
+            ("SEARCH_CERTIFICATE", own("search.pem")),
+            ("SEARCH_KEY", own("search.key")),
+            ("ONEHOP_CONTROL", work("control")),
+            // Caddy keeps its last settings and its identity there.
+            ("XDG_CONFIG_HOME", work("")),
+            ("XDG_DATA_HOME", work("")),
+        ]
+        .map(|(name, value)| (name.to_owned(), value))
+        .to_vec()
     }
 }
 
 impl World {
     /// Makes the ends, starts the servers and waits until they listen and nothing is under way any more.
     pub(super) fn open(shared: &Shared, plan: &Plan, case: Case, target: Target) -> Outcome<World> {
-        let between = Between { one_way: plan.one_way, ..Between::default() };
+        let between =
+            Between { one_way: plan.one_way, lost_per_mille: case.lost_per_mille(), ..Between::default() };
         let distance = Distance::open(&between)?;
         distance.use_congestion_control(&plan.congestion)?;
         let slow_start = if plan.slow_start_after_idle { "1" } else { "0" };
         distance.far().set("net/ipv4/tcp_slow_start_after_idle", slow_start)?;
-        let work = format!("bench/distance/{}-{}", case.name, target.name());
+        let work = format!("bench/distant-search/{}-{}", case.name, target.name());
         // What an earlier run left may belong to another user.
         let _ = std::fs::remove_dir_all(workspace::target().join(&work));
         let work = workspace::target_folder(&work)?;
-        let search = start_search(shared, plan, case, &work, distance.far())?;
+        let search = start_search(shared, case, &work, distance.far())?;
         let proxy = start_proxy(shared, case, target, &work, distance.near())?;
-        let mut world = World { target, case, kept: None, proxy, search, distance };
+        let world = World { target, case, proxy, search, distance };
         world.wait_for_quiet()?;
-        if target == Target::NginxKept {
-            world.kept = Some(world.near(|| super::super::probe::connect(near()))?);
-        }
         Ok(world)
     }
 
@@ -163,24 +162,19 @@ impl World {
     }
 }
 
-fn start_search(
-    shared: &Shared,
-    plan: &Plan,
-    case: Case,
-    work: &Path,
-    namespace: &Namespace,
-) -> Outcome<Server> {
-    let idle = if case.closes { plan.close_after } else { KEPT };
-    let own = |name: &str| shared.folder.join(name).display().to_string();
-    let names = [
-        ("@IDLE_SECONDS@", idle.as_secs().to_string()),
-        ("@TLS_WORD@", if case.tls { " ssl" } else { "" }.to_owned()),
-        ("@CERTIFICATE@", own("search.pem")),
-        ("@KEY@", own("search.key")),
-        ("@ANSWERS@", own("answers")),
-    ];
-    let file = shared.filled("far-nginx.conf", work, &names)?;
-    start(&nginx_line(shared, work, &file), &[], namespace, far())
+fn start_search(shared: &Shared, case: Case, work: &Path, namespace: &Namespace) -> Outcome<Server> {
+    let script = settings("search.mjs").display().to_string();
+    let mut environment = vec![("HOST".to_owned(), far().ip().to_string())];
+    if case.transport != Transport::Plain {
+        environment.extend(shared.environment(work));
+    }
+    if case.transport == Transport::Http2 {
+        environment.push(("SEARCH_HTTP2".to_owned(), "1".to_owned()));
+    }
+    if !case.closes {
+        environment.push(("SEARCH_IDLE_SECONDS".to_owned(), KEPT_SECONDS.to_owned()));
+    }
+    start(&["node".to_owned(), script], &environment, namespace, far())
 }
 
 fn start_proxy(
@@ -190,42 +184,40 @@ fn start_proxy(
     work: &Path,
     namespace: &Namespace,
 ) -> Outcome<Option<Server>> {
-    let Some(file) = target.settings(case.tls) else { return Ok(None) };
+    let Some(file) = target.settings(case.transport).map(settings) else { return Ok(None) };
     let program = |path: &Path| path.display().to_string();
     let words = match target {
         Target::Direct => return Ok(None),
         Target::Caddy => {
             let caddy = shared.caddy.as_deref().ok_or("Caddy is not there")?;
-            let file = program(&settings(file));
-            let words = [&program(caddy), "run", "--adapter", "caddyfile", "--config", &file];
+            let words = [&program(caddy), "run", "--adapter", "caddyfile", "--config", &program(&file)];
             words.map(str::to_owned).to_vec()
         }
         Target::Onehop | Target::OnehopFour => {
-            let words = [&program(&workspace::program()), "run", "--config", &program(&settings(file))];
+            let words = [&program(&workspace::program()), "run", "--config", &program(&file)];
             words.map(str::to_owned).to_vec()
         }
-        Target::NginxKept => {
-            let scheme = if case.tls { "https" } else { "http" };
-            let names = [("@SCHEME@", scheme.to_owned()), ("@AUTHORITY@", program(&shared.authority()))];
-            nginx_line(shared, work, &shared.filled(file, work, &names)?)
-        }
+        Target::Nginx => nginx(shared, case, work, &file)?,
     };
-    let own = work.display().to_string();
-    let environment = [
-        ("BENCH_AUTHORITY".to_owned(), program(&shared.authority())),
-        ("ONEHOP_CONTROL".to_owned(), work.join("control").display().to_string()),
-        // Caddy keeps its last settings and its identity there.
-        ("XDG_CONFIG_HOME".to_owned(), own.clone()),
-        ("XDG_DATA_HOME".to_owned(), own),
-    ];
+    let mut environment = shared.environment(work);
+    let versions = if case.transport == Transport::Http2 { "2" } else { "1.1" };
+    environment.push(("SEARCH_VERSIONS".to_owned(), versions.to_owned()));
     start(&words, &environment, namespace, near()).map(Some)
 }
 
-fn nginx_line(shared: &Shared, work: &Path, file: &Path) -> Vec<String> {
-    let words = [&shared.nginx.display().to_string(), "-p", &work.display().to_string()];
-    let mut words = words.map(str::to_owned).to_vec();
-    words.extend(["-c".to_owned(), file.display().to_string()]);
-    words
+/// nginx reads no variables: its file is written anew with its names filled in.
+fn nginx(shared: &Shared, case: Case, work: &Path, file: &Path) -> Outcome<Vec<String>> {
+    let scheme = if case.transport == Transport::Plain { "http" } else { "https" };
+    let text = std::fs::read_to_string(file)?
+        .replace("@NAMES@", "Names")
+        .replace("@WORK@", &work.display().to_string())
+        .replace("@SCHEME@", scheme)
+        .replace("@AUTHORITY@", &shared.authority().display().to_string());
+    let written = work.join("nginx.conf");
+    std::fs::write(&written, text)?;
+    let nginx = shared.nginx.as_deref().ok_or("nginx is not there")?;
+    let words = [nginx, Path::new("-p"), work, Path::new("-c"), &written];
+    Ok(words.map(|word| word.display().to_string()).to_vec())
 }
 
 /// Starts a server in a namespace and waits until it listens there. It is not asked anything: the first search must be
@@ -260,7 +252,7 @@ pub(super) fn inside<T: Send>(namespace: &Namespace, work: impl FnOnce() -> Outc
 }
 
 fn settings(file: &str) -> PathBuf {
-    workspace::root().join("benchmarks/proxy/distance").join(file)
+    workspace::root().join(EXPERIMENT).join(file)
 }
 
 fn near() -> SocketAddr {

@@ -16,6 +16,7 @@ use crate::{Outcome, workspace};
 
 use super::super::interrupt;
 use super::figures::Verdict;
+use super::page::Section;
 use super::plan::Plan;
 use super::world::{self, Shared};
 
@@ -55,17 +56,10 @@ pub(super) fn rows(shared: &Shared, plan: &Plan) -> Outcome<Vec<Row>> {
 }
 
 fn start(shared: &Shared, distance: &Distance) -> Outcome<Server> {
-    let work = workspace::target_folder("bench/distance/clients")?;
-    let file = workspace::root().join("benchmarks/proxy/distance/clients.Onehopfile");
+    let work = workspace::target_folder("bench/distant-search/clients")?;
+    let file = workspace::root().join(world::EXPERIMENT).join("measured/clients.Onehopfile");
     let words = [&workspace::program().display().to_string(), "run", "--config", &file.display().to_string()];
-    let own = |name: &str| shared.folder.join(name).display().to_string();
-    let environment = [
-        ("BENCH_CERTIFICATE".to_owned(), own("search.pem")),
-        ("BENCH_KEY".to_owned(), own("search.key")),
-        ("ONEHOP_CONTROL".to_owned(), work.join("control").display().to_string()),
-        ("XDG_DATA_HOME".to_owned(), work.display().to_string()),
-    ];
-    world::start(&words.map(str::to_owned), &environment, distance.far(), world::far())
+    world::start(&words.map(str::to_owned), &shared.environment(&work), distance.far(), world::far())
 }
 
 fn visit(distance: &Distance, client: &TlsClient, is_returning: bool) -> Outcome<(u32, Duration)> {
@@ -119,18 +113,17 @@ impl Row {
 }
 
 /// For a person.
-pub(super) fn table(rows: &[Row]) -> String {
-    let mut text = "clients at that distance: until the first byte of the answer\n".to_owned();
-    for row in rows {
-        let took = row.median().as_secs_f64() * 1e3;
-        text.push_str(&format!(
-            "  {:<26} {} round trips, {took:>7.1} ms (median of {})\n",
-            row.name(),
-            row.most_round_trips(),
-            row.visits.len()
-        ));
+pub(super) fn section(rows: &[Row]) -> Section {
+    let cells = |row: &Row| {
+        let took = format!("{:.1}", row.median().as_secs_f64() * 1e3);
+        vec![row.name(), row.most_round_trips().to_string(), took, row.visits.len().to_string()]
+    };
+    Section {
+        title: "clients at that distance, until the first byte of the answer".to_owned(),
+        head: &["client", "round trips", "median ms", "visits"],
+        rows: rows.iter().map(cells).collect(),
+        notes: Vec::new(),
     }
-    text
 }
 
 /// The bounds.

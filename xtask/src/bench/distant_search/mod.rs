@@ -1,12 +1,14 @@
-//! `cargo xtask bench distance`: searches at a server that is 91 ms away in each direction, by way of a proxy that is not.
+//! `cargo xtask bench distant-search`: searches at a service that is 91 ms away in each direction, by way of a proxy that
+//! is not. The service and the files of the proxies are those of experiments/distant-search.
 //!
 //! `plan.rs` says who is asked what, `world.rs` starts one target between two network namespaces, `searches.rs` asks and
-//! counts round trips in the packets that passed, `figures.rs` prints, keeps and judges. `clients.rs` is a case of its own:
+//! counts round trips in the packets that passed, `figures.rs` keeps and judges, `page.rs` prints. `clients.rs` is a case of its own:
 //! clients that are far away from onehop. All targets of a case run at the same
 //! time: they wait, they do not work. Every world is kept until its idle time is over and it is asked once more.
 
 mod clients;
 mod figures;
+mod page;
 mod plan;
 mod searches;
 mod world;
@@ -24,7 +26,8 @@ use crate::{Outcome, install, workspace};
 
 use super::interrupt;
 use super::report::{without_places, write_result};
-use figures::{Measured, When};
+use figures::{Measured, Verdict, When};
+use page::Section;
 use plan::{CASES, Case, Plan, TARGETS, Target};
 use world::{Shared, World};
 
@@ -59,19 +62,20 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
     }
     let mut rows = Vec::new();
     let mut idle = Vec::new();
-    let mut tables = String::new();
+    let mut sections = Vec::new();
     let far_clients = if wanted.clients { clients::rows(&shared, &wanted.plan)? } else { Vec::new() };
     if wanted.clients {
-        let table = clients::table(&far_clients);
-        print!("\n{table}");
-        tables.push_str(&table);
+        tell(&mut sections, clients::section(&far_clients));
     }
     for case in &wanted.cases {
         let begun = rows.len();
         let worlds = first_rows(&wanted, &shared, *case, &mut rows);
         interrupt::check()?;
-        tell(&mut tables, &rows[begun..]);
-        idle.push(Idle { since: Instant::now(), worlds });
+        tell(&mut sections, figures::section(&rows[begun..]));
+        // Else its servers end here.
+        if case.idles {
+            idle.push(Idle { since: Instant::now(), worlds });
+        }
     }
     if !idle.is_empty() {
         println!("\nnow idle for {} s, each case for itself", wanted.plan.idle.as_secs());
@@ -79,24 +83,23 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
     for Idle { since, worlds } in idle {
         wait_until(since + wanted.plan.idle)?;
         let begun = rows.len();
-        in_parallel(worlds, |mut world| {
-            let row = searches::row(&mut world, &shared, wanted.plan.searches);
+        in_parallel(worlds, |world| {
+            let row = searches::row(&world, &shared, world.case.searches(&wanted.plan));
             measured(&world, When::AfterIdle, row)
         })
         .into_iter()
         .for_each(|row| rows.push(row));
         interrupt::check()?;
-        tell(&mut tables, &rows[begun..]);
+        tell(&mut sections, figures::section(&rows[begun..]));
     }
-    keep(&wanted, &shared, &rows, &far_clients, tables)
+    let verdicts = figures::verdicts(&rows).into_iter().chain(clients::verdicts(&far_clients)).collect();
+    keep(&wanted, &shared, &rows, &far_clients, verdicts, sections)
 }
 
-/// Prints the table of some rows of one case, and keeps it for the record.
-fn tell(tables: &mut String, rows: &[Measured]) {
-    let table = figures::table(rows);
-    print!("\n{table}");
-    tables.push_str(&table);
-    tables.push('\n');
+/// Prints a table, and keeps it for the record.
+fn tell(sections: &mut Vec<Section>, section: Section) {
+    print!("{}", section.markdown());
+    sections.push(section);
 }
 
 fn wanted(words: &[&str]) -> Outcome<Option<Wanted>> {
@@ -112,7 +115,6 @@ fn wanted(words: &[&str]) -> Outcome<Option<Wanted>> {
     let plan = Plan {
         searches: options.number("--searches", if smoke { 3 } else { 20 })?.max(1),
         idle: Duration::from_secs(options.number("--idle", if smoke { 1 } else { 600 })?),
-        close_after: Duration::from_secs(options.number("--close-after", 5)?.max(1)),
         one_way: Duration::from_millis(options.number("--one-way", 91)?),
         congestion: options.value("--congestion")?.unwrap_or_else(|| USUAL_CONGESTION.to_owned()),
         slow_start_after_idle: !options.flag("--keep-window"),
@@ -134,22 +136,29 @@ fn wanted(words: &[&str]) -> Outcome<Option<Wanted>> {
     }))
 }
 
-/// Installs what the targets need. The search server is nginx for all of them.
+/// Installs what the search service and the targets need.
 fn prepare(targets: &[Target]) -> Outcome<Shared> {
-    install::debian(&["nginx-light", "openssl", "curl", "iproute2"])?;
+    install::debian(&["openssl", "curl", "iproute2"])?;
+    install::npm(world::EXPERIMENT)?;
+    let nginx = if targets.contains(&Target::Nginx) {
+        install::debian(&["nginx-light"])?;
+        Some(PathBuf::from("/usr/sbin/nginx"))
+    } else {
+        None
+    };
     let caddy = if targets.contains(&Target::Caddy) { Some(install::caddy()?) } else { None };
     if targets.iter().any(|target| target.is_bound()) && !workspace::program().exists() {
         return Err(format!("{} is not there", workspace::program().display()).into());
     }
     install::raise_descriptor_limit();
-    Shared::prepare(PathBuf::from("/usr/sbin/nginx"), caddy)
+    Shared::prepare(nginx, caddy)
 }
 
 /// Starts all targets of a case and asks each its first row; gives the worlds of those that could be started.
 fn first_rows(wanted: &Wanted, shared: &Shared, case: Case, rows: &mut Vec<Measured>) -> Vec<World> {
     let one = |target: Target| match World::open(shared, &wanted.plan, case, target) {
-        Ok(mut world) => {
-            let row = searches::row(&mut world, shared, wanted.plan.searches);
+        Ok(world) => {
+            let row = searches::row(&world, shared, case.searches(&wanted.plan));
             (measured(&world, When::First, row), Some(world))
         }
         Err(error) => {
@@ -158,8 +167,9 @@ fn first_rows(wanted: &Wanted, shared: &Shared, case: Case, rows: &mut Vec<Measu
             (Measured { case, target, when: When::First, row, lateness, log }, None)
         }
     };
+    let targets = wanted.targets.iter().copied().filter(|target| target.takes(case)).collect();
     let mut worlds = Vec::new();
-    for (row, world) in in_parallel(wanted.targets.clone(), one) {
+    for (row, world) in in_parallel(targets, one) {
         rows.push(row);
         worlds.extend(world);
     }
@@ -196,25 +206,24 @@ fn wait_until(moment: Instant) -> Outcome {
     Ok(())
 }
 
+/// What a reader of the page has to know.
+const METHOD: &str = "two network namespaces; a relay between two TUN devices holds every packet, handshakes included; each target in a world of its own, the targets of a case at the same time; round trips are the longest chain of packets on the connection that carried the request";
+
 /// Prints the bounds and writes everything to its place.
 fn keep(
     wanted: &Wanted,
     shared: &Shared,
     rows: &[Measured],
     far_clients: &[clients::Row],
-    mut tables: String,
+    verdicts: Vec<Verdict>,
+    mut sections: Vec<Section>,
 ) -> Outcome {
     let plan = &wanted.plan;
-    let mut verdicts = figures::verdicts(rows, plan);
-    verdicts.extend(clients::verdicts(far_clients));
-    println!();
-    for verdict in &verdicts {
-        let line = format!("{:<6} {}", if verdict.is_met { "met" } else { "MISSED" }, verdict.text);
-        println!("{line}");
-        tables.push_str(&line);
-        tables.push('\n');
-    }
-    let mut name = "distance".to_owned();
+    let line =
+        |verdict: &Verdict| format!("{}: {}", if verdict.is_met { "met" } else { "MISSED" }, verdict.text);
+    let notes = verdicts.iter().map(line).collect();
+    tell(&mut sections, Section { title: "bounds".to_owned(), head: &[], rows: Vec::new(), notes });
+    let mut name = "distant-search".to_owned();
     if plan.congestion != USUAL_CONGESTION {
         name.push_str(&format!("-{}", plan.congestion));
     }
@@ -227,18 +236,18 @@ fn keep(
         "machine": workspace::machine(),
         "versions": {
             "onehop": workspace::output_of(workspace::program(), &["--version"]),
-            "nginx": workspace::output_of(&shared.nginx, &["-v"]),
+            "node": workspace::output_of("node", &["--version"]),
+            "nginx": shared.nginx.as_ref().and_then(|nginx| workspace::output_of(nginx, &["-v"])),
             "caddy": shared.caddy.as_ref().and_then(|caddy| workspace::output_of(caddy, &["version"])),
             "curl": workspace::output_of("curl", &["--version"])
                 .and_then(|text| text.lines().next().map(str::to_owned)),
         },
-        "method": "two network namespaces; a relay between two TUN devices holds every packet, handshakes included; each target in a world of its own, the targets of a case at the same time; round trips are the longest chain of packets on the connection that carried the request",
+        "method": METHOD,
         "one_way_ms": plan.one_way.as_secs_f64() * 1e3,
         "searches": plan.searches,
         "idle_seconds": plan.idle.as_secs(),
-        "closing_upstream_closes_after_seconds": plan.close_after.as_secs(),
         "congestion_control": plan.congestion,
-        "tcp_slow_start_after_idle_of_the_search_server": plan.slow_start_after_idle,
+        "tcp_slow_start_after_idle_of_the_search_service": plan.slow_start_after_idle,
         "bounds": verdicts
             .iter()
             .map(|verdict| json!({ "text": verdict.text, "is_met": verdict.is_met }))
@@ -247,8 +256,13 @@ fn keep(
         "clients": far_clients.iter().map(clients::Row::json).collect::<Vec<_>>(),
     });
     let path = write_result(&name, wanted.smoke, &value)?;
-    std::fs::write(path.with_extension("txt"), without_places(&tables))?;
-    println!("\nwritten to {}, the tables beside it", path.display());
+    let markdown: String = sections.iter().map(Section::markdown).collect();
+    std::fs::write(
+        path.with_extension("md"),
+        without_places(&format!("# {name}\n\n{METHOD}.\n\n{markdown}")),
+    )?;
+    std::fs::write(path.with_extension("html"), without_places(&page::html(&name, METHOD, &sections)))?;
+    println!("written to {}, as .md and .html beside it", path.display());
     let failed = rows.iter().filter(|row| !row.errors().is_empty()).count();
     if failed > 0 {
         return Err(format!("{failed} of {} rows have errors", rows.len()).into());

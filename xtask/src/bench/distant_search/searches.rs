@@ -1,8 +1,7 @@
 //! Searches, one after the other, and what the packets say about each.
 //!
-//! A search is a request of a client that has no connection yet, unless the target says that it keeps one. Its time runs
-//! from the moment before the connection is opened to the last byte of the answer. It must never be repeated: an
-//! error is a figure.
+//! A search is a request of a client that has no connection yet. Its time runs from the moment before the connection is
+//! opened to the last byte of the answer. It must never be repeated: an error is a figure.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -12,11 +11,11 @@ use onehop_testkit::distance::{Exchange, exchange, openings};
 use crate::Outcome;
 
 use super::super::interrupt;
-use super::super::probe::{self, Response};
-use super::plan::Target;
+use super::super::probe;
+use super::plan::{Target, Transport};
 use super::world::{Shared, World};
 
-/// The field in which the search server tells from which port it was asked.
+/// The field in which the search service tells from which port it was asked.
 const ASKED_FROM: &str = "X-Asked-From";
 
 /// A search that takes longer has failed.
@@ -48,11 +47,12 @@ struct Seen {
 }
 
 /// Searches so many times.
-pub(super) fn row(world: &mut World, shared: &Shared, count: u64) -> Outcome<Row> {
+pub(super) fn row(world: &World, shared: &Shared, count: u64) -> Outcome<Row> {
     let begun = Instant::now();
     let mut raw = Vec::new();
     for _ in 0..count {
         interrupt::check()?;
+        std::thread::sleep(world.case.pause());
         let from = Instant::now();
         let seen = search(world, shared).map_err(|error| error.to_string());
         raw.push((from, Instant::now(), seen));
@@ -64,8 +64,8 @@ pub(super) fn row(world: &mut World, shared: &Shared, count: u64) -> Outcome<Row
         let port = seen.as_ref().ok().and_then(|seen| seen.asked_from);
         let exchange = port.map(|port| exchange(&passed, port, from, to));
         let took = seen.and_then(|seen| match (seen.status, seen.bytes) {
-            (200, bytes) if bytes == case.bytes => Ok(seen.took),
-            (200, bytes) => Err(format!("{bytes} bytes instead of {}", case.bytes)),
+            (200, bytes) if bytes == case.size.bytes => Ok(seen.took),
+            (200, bytes) => Err(format!("{bytes} bytes instead of {}", case.size.bytes)),
             (status, _) => Err(format!("status {status}")),
         });
         Search { took, carried_by: port, exchange }
@@ -73,30 +73,22 @@ pub(super) fn row(world: &mut World, shared: &Shared, count: u64) -> Outcome<Row
     Ok(Row { searches: raw.into_iter().map(judged).collect(), opened })
 }
 
-fn search(world: &mut World, shared: &Shared) -> Outcome<Seen> {
+fn search(world: &World, shared: &Shared) -> Outcome<Seen> {
     let path = world.case.path();
-    if let Some(stream) = &mut world.kept {
-        let begun = Instant::now();
-        let answer = probe::ask_on(stream, "GET", &path, &[], None)?;
-        return Ok(seen_in(&answer, begun.elapsed()));
-    }
-    if world.target == Target::Direct && world.case.tls {
+    if world.target == Target::Direct && world.case.transport != Transport::Plain {
         return curl(world, shared, &path);
     }
     let address = world.address();
     world.near(|| {
         let begun = Instant::now();
         let answer = probe::get(address, &path, &[])?;
-        Ok(seen_in(&answer, begun.elapsed()))
+        let took = begun.elapsed();
+        let asked_from = answer.field(ASKED_FROM).and_then(|port| port.parse().ok());
+        Ok(Seen { took, status: answer.status, bytes: answer.body.len(), asked_from })
     })
 }
 
-fn seen_in(answer: &Response, took: Duration) -> Seen {
-    let asked_from = answer.field(ASKED_FROM).and_then(|port| port.parse().ok());
-    Seen { took, status: answer.status, bytes: answer.body.len(), asked_from }
-}
-
-/// Our own client speaks no TLS. The time is curl's own, without that of its start.
+/// Our own client speaks no TLS; curl takes HTTP/2 where the service has it. The time is curl's own, without that of its start.
 fn curl(world: &World, shared: &Shared, path: &str) -> Outcome<Seen> {
     let url = format!("https://{}{path}", world.address());
     let format = format!("%{{http_code}} %{{size_download}} %{{time_total}} %header{{{ASKED_FROM}}}");
