@@ -1,5 +1,6 @@
 // The search service of experiments/ as a user has it: results for words, responses of about 1, 10 and 200 KiB, and the same
 // bytes through the proxy, whose connections are open before the first search.
+// Needs: Caddy.
 
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";

@@ -51,14 +51,12 @@ const PACKAGES: &[&str] = &[
     "bind9",
     "goaccess",
     "haproxy",
+    "mariadb-server",
     "nginx-light",
     "prometheus",
     "libnginx-mod-http-brotli-static",
     "wrk",
 ];
-
-/// What images are tested with: much to fetch, so beside other steps.
-const CONTAINERS: &[&str] = &["podman", "runc", "nftables"];
 
 /// How long each fuzz target runs here; `suites` runs them longer.
 const FUZZ_SECONDS: u64 = 3;
@@ -185,7 +183,7 @@ fn with_program(built: bool, work: &dyn Fn() -> Outcome) -> Outcome {
 /// Programs that tests and benchmarks start.
 fn foreign_programs() -> Outcome {
     install::debian(PACKAGES)?;
-    install::debian(CONTAINERS)?;
+    install::debian(install::CONTAINERS)?;
     clients::packages()?;
     match install::caddy() {
         // The tests that compare with it say that they are skipped.

@@ -5,8 +5,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::steps::{Skip, command, note_skipped, shown, whole_output};
-use crate::{Outcome, install, workspace};
+use crate::steps::{Skip, command, note_skipped, quiet, shown, whole_output};
+use crate::{Outcome, bench, install, workspace};
 
 /// Which files are run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,19 +30,23 @@ const FRAMEWORKS: &str = "tests/e2e/frameworks";
 /// The page that the server embeds.
 const DASHBOARD: &str = "dashboard";
 
+/// Servers that the experiments compare, and that are built from crates.io and Go's modules.
+const RIVALS: [&str; 6] =
+    ["caddy", "portfolio-actix", "portfolio-axum", "spa-axum", "spa-axum-embed", "static-web-server"];
+
 /// The tests take some minutes; `suites` runs them ten times as long.
 const SECONDS: &str = "1800";
 
 /// All frameworks on all versions take ten minutes on two cores.
 const FRAMEWORKS_SECONDS: &str = "3600";
 
-/// The packages of npm that the tests use, and those of the experiments, which they start.
+/// The packages that the tests use, and those of the experiments, which they start.
 pub(crate) fn packages() -> Outcome {
     NPM_FOLDERS.iter().try_for_each(|folder| install::npm(folder))?;
     for entry in std::fs::read_dir(workspace::root().join("experiments"))? {
         let entry = entry?;
         if entry.path().join("package-lock.json").exists() {
-            install::npm(&format!("experiments/{}", entry.file_name().to_string_lossy()))?;
+            install::packages_of(&format!("experiments/{}", entry.file_name().to_string_lossy()))?;
         }
     }
     Ok(())
@@ -97,6 +101,21 @@ pub(crate) fn dashboard() -> Outcome {
 pub(crate) fn built_applications() -> Outcome {
     packages()?;
     Tests::of("built", SECONDS, &tests_in("tests/e2e/apps")?)?.finish(shown)
+}
+
+/// The experiments' tests once more, with the rivals that take minutes to build: all send the same bytes.
+pub(crate) fn rivals() -> Outcome {
+    packages()?;
+    let sites = "experiments/portfolio/rivals/Cargo.toml";
+    quiet(
+        command("cargo", &["test", "--quiet", "--locked", "--manifest-path", sites])
+            .env("CARGO_TARGET_DIR", workspace::target_folder("rivals")?),
+    )?;
+    let programs = bench::provide(RIVALS)?;
+    let files = ["spa", "portfolio"].map(|name| workspace::root().join(format!("tests/e2e/{name}.test.mjs")));
+    let mut tests = Tests::of("rivals", SECONDS, &files)?;
+    tests.node.env("SPA_RIVALS", &programs).env("PORTFOLIO_RIVALS", &programs);
+    tests.finish(shown)
 }
 
 /// Every framework on every version of Node, by Node alone and below onehop.

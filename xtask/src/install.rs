@@ -20,6 +20,11 @@ const H2SPEC_VERSION: &str = "v2.2.1+incompatible";
 
 const CARGO_DENY_VERSION: &str = "0.20.2";
 
+const STATIC_WEB_SERVER_VERSION: &str = "2.44.1";
+
+/// Debian packages with which images are run.
+pub(crate) const CONTAINERS: &[&str] = &["podman", "runc", "nftables"];
+
 /// Debian packages; those that are there are not touched.
 pub(crate) fn debian(packages: &[&str]) -> Outcome {
     let missing: Vec<&str> = packages.iter().copied().filter(|package| !debian_has(package)).collect();
@@ -55,6 +60,11 @@ pub(crate) fn tools() -> Outcome<PathBuf> {
 /// cargo-deny, built without optimisation: that takes half a minute instead of four.
 pub(crate) fn cargo_deny() -> Outcome<PathBuf> {
     cargo_tool("cargo-deny", CARGO_DENY_VERSION, &["--debug", "--config", "profile.dev.debug=false"], &[])
+}
+
+/// static-web-server, optimised: it is measured.
+pub(crate) fn static_web_server() -> Outcome<PathBuf> {
+    cargo_tool("static-web-server", STATIC_WEB_SERVER_VERSION, &[], &[])
 }
 
 fn cargo_tool(name: &str, version: &str, options: &[&str], environment: &[(&str, &str)]) -> Outcome<PathBuf> {
@@ -162,6 +172,25 @@ pub(crate) fn npm(folder: &str) -> Outcome {
     }
     println!("    npm ci in {}", folder.display());
     quiet(Command::new("npm").args(["ci", "--no-audit", "--no-fund"]).current_dir(&folder))
+}
+
+/// The packages that an experiment's applications use: of npm, and of PyPI where it has `requirements.txt`.
+pub(crate) fn packages_of(experiment: &str) -> Outcome {
+    npm(experiment)?;
+    let folder = workspace::root().join(experiment);
+    let place = folder.join("venv");
+    let wanted = match std::fs::read_to_string(folder.join("requirements.txt")) {
+        Ok(wanted) if std::fs::read_to_string(place.join("installed.txt")).unwrap_or_default() != wanted => {
+            wanted
+        }
+        _ => return Ok(()),
+    };
+    println!("    installing requirements.txt of {experiment} from PyPI");
+    quiet(command("python3", &["-m", "venv", "--clear"]).arg(&place))?;
+    let mut pip = command(place.join("bin/pip"), &["install", "--quiet", "--disable-pip-version-check"]);
+    quiet(pip.arg("--requirement").arg(folder.join("requirements.txt")))?;
+    // Written last: what is there without it was interrupted.
+    Ok(std::fs::write(place.join("installed.txt"), wanted)?)
 }
 
 /// The packages of a folder below benchmarks/rivals, installed below the target folder; says where.

@@ -12,6 +12,7 @@ const SUITES: &[&str] = &[
     "end-to-end",
     "frameworks",
     "built-applications",
+    "rivals",
     "node",
     "fuzz",
     "licences",
@@ -29,6 +30,11 @@ const SUITES: &[&str] = &[
     "bench-handlers",
     "bench-proxy-shared",
     "bench-distant-search",
+    "bench-handlers-in-server",
+    "bench-map",
+    "bench-portfolio",
+    "bench-spa",
+    "bench-spa/tls",
     "bench-pack",
 ];
 
@@ -57,6 +63,7 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
             "end-to-end" => long_end_to_end(smoke),
             "frameworks" => frameworks(smoke),
             "built-applications" => clients::built_applications(),
+            "rivals" => clients::rivals(),
             "fuzz" => fuzz::run(if smoke { 5 } else { FUZZ_SECONDS }),
             "licences" => licences(),
             "advisories" => advisories(),

@@ -26,7 +26,7 @@ mod tree;
 mod trust;
 
 pub(crate) use applications::folder as applications;
-pub(crate) use scenario::all as scenarios;
+pub(crate) use scenario::{all as scenarios, provide};
 
 use crate::steps::{command, quiet};
 use crate::workspace::WrongUsage;

@@ -29,6 +29,18 @@ pub(crate) fn build_in(folder: &str, package: &str) -> Outcome<PathBuf> {
     Ok(build.join("release").join(package))
 }
 
+/// An onehop that needs no libraries, for images. `ONEHOP_STATIC` names one that is there.
+pub(crate) fn static_onehop() -> Outcome<PathBuf> {
+    if let Some(path) = std::env::var_os("ONEHOP_STATIC") {
+        return Ok(PathBuf::from(path));
+    }
+    let build = workspace::target_folder("static")?;
+    let words = ["rustc", "--release", "--locked", "--package", "onehop", "--bin", "onehop"];
+    let mut cargo = command("cargo", &words);
+    quiet(cargo.args(["--", "-C", "target-feature=+crt-static"]).env("CARGO_TARGET_DIR", &build))?;
+    Ok(build.join("release/onehop"))
+}
+
 /// The folder that is served, made anew: the same bytes on every machine.
 pub(crate) fn make_site() -> Outcome<PathBuf> {
     let folder = workspace::root().join("benchmarks/site");

@@ -13,27 +13,41 @@ use serde_json::Value;
 use crate::steps::{command, shown};
 use crate::{Outcome, install, workspace};
 
-use super::report::write_result;
+use super::report::{without_places, write_result};
 use super::{applications, interrupt, rivals};
 
 /// What a run that is only to show that it works says to the tool.
 const SMOKE: [&str; 7] = ["--rounds", "1", "--time", "200ms", "--warm-up", "100ms", "--quiet"];
 
+/// What people read of a scenario's result; kept of experiments.
+const REPORTS: [&str; 2] = ["html", "markdown"];
+
 /// Where scenarios are.
 const FOLDERS: [&str; 2] = ["benchmarks", "experiments"];
 
-/// The scenarios, by the names of their folders.
+/// The scenarios, by the names of their folders; one within another is `spa/tls`.
 pub(crate) fn all() -> Outcome<Vec<String>> {
     let mut names = Vec::new();
     for folder in FOLDERS {
-        for entry in std::fs::read_dir(workspace::root().join(folder))? {
-            let entry = entry?;
-            if entry.path().join(FILE_NAME).exists() {
-                names.push(entry.file_name().to_string_lossy().into_owned());
-            }
+        for name in scenarios_in(&workspace::root().join(folder))? {
+            let within = workspace::root().join(folder).join(&name);
+            names.extend(scenarios_in(&within)?.iter().map(|inner| format!("{name}/{inner}")));
+            names.push(name);
         }
     }
     names.sort();
+    Ok(names)
+}
+
+/// The names of those folders in one that hold a scenario.
+fn scenarios_in(folder: &Path) -> Outcome<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.path().join(FILE_NAME).exists() {
+            names.push(entry.file_name().to_string_lossy().into_owned());
+        }
+    }
     Ok(names)
 }
 
@@ -57,22 +71,22 @@ pub(super) fn run(name: &str, words: &[&str]) -> Outcome {
     rivals::make_site()?;
     rivals::make_certificate()?;
     let scenario = Scenario::read(&folder)?;
-    let programs = workspace::target_folder("bench/programs")?;
-    for program in scenario.programs(&Choice::default())?.iter().chain(&scenario.file.needs) {
-        provide(program, &programs)?;
-    }
+    let programs = provide(scenario.programs(&Choice::default())?.iter().chain(&scenario.file.needs))?;
+    let name = name.replace('/', "-");
     let results = workspace::target_folder("bench/results")?.join(format!("{name}.json"));
     // What an earlier run left is no result of this one.
     let _ = std::fs::remove_file(&results);
     let mut tool = command(workspace::program(), &["bench", "run"]);
     tool.arg(&folder).args(&words).arg("--json").arg(&results).current_dir(workspace::root());
+    for kind in REPORTS {
+        tool.arg(format!("--{kind}")).arg(report_of(&results, kind));
+    }
     let path = std::env::var("PATH").unwrap_or_default();
     tool.env("PATH", format!("{}:{path}:/usr/sbin", programs.display()));
     tool.env("NODE_ENV", "production");
-    if folder.join("package-lock.json").exists() {
-        install::npm(&from)?;
-    } else {
-        tool.env("BENCH_APPS", applications::folder()?);
+    match experiment_of(&from) {
+        Some(experiment) => install::packages_of(experiment)?,
+        None => drop(tool.env("BENCH_APPS", applications::folder()?)),
     }
     install::raise_descriptor_limit();
     let measured = shown(&mut tool);
@@ -82,7 +96,14 @@ pub(super) fn run(name: &str, words: &[&str]) -> Outcome {
     }
     let mut found: Value = serde_json::from_str(&std::fs::read_to_string(&results)?)?;
     shorten(&mut found);
-    println!("written to {}", write_result(name, smoke, &found)?.display());
+    let written = write_result(&name, smoke, &found)?;
+    if from.starts_with("experiments/") {
+        for kind in REPORTS {
+            let text = std::fs::read_to_string(report_of(&results, kind))?;
+            std::fs::write(report_of(&written, kind), without_places(&text))?;
+        }
+    }
+    println!("written to {}", written.display());
     match smoke {
         // One round decides nothing, and a bound may be missed by chance.
         true if found["scenario"]["cases"].as_array().is_some_and(|cases| !cases.is_empty()) => Ok(()),
@@ -90,18 +111,41 @@ pub(super) fn run(name: &str, words: &[&str]) -> Outcome {
     }
 }
 
-/// Puts a program into the folder of those that scenarios name.
-fn provide(name: &str, folder: &Path) -> Outcome {
+/// Where a report of a kind stands beside the figures.
+fn report_of(figures: &Path, kind: &str) -> PathBuf {
+    figures.with_extension(if kind == "markdown" { "md" } else { kind })
+}
+
+/// The folder with the packages of an experiment's applications, for it and the scenarios within it.
+fn experiment_of(folder: &str) -> Option<&str> {
+    let name = folder.strip_prefix("experiments/")?;
+    let end = name.find('/').map_or(folder.len(), |slash| folder.len() - name.len() + slash);
+    Some(&folder[..end])
+}
+
+/// Builds or installs programs; says in which folder those are that Debian does not have.
+pub(crate) fn provide(names: impl IntoIterator<Item = impl AsRef<str>>) -> Outcome<PathBuf> {
+    let folder = workspace::target_folder("bench/programs")?;
+    names.into_iter().try_for_each(|name| provide_one(name.as_ref(), &folder))?;
+    Ok(folder)
+}
+
+fn provide_one(name: &str, folder: &Path) -> Outcome {
     let program = match name {
         "onehop" => workspace::program(),
         // The same once more, or another build: two figures that should be equal.
         "onehop-again" => std::env::var_os("ONEHOP_AGAIN").map_or_else(workspace::program, PathBuf::from),
         "caddy" => install::caddy()?,
         "floor" => rivals::build("floor")?,
+        "onehop-static" => rivals::static_onehop()?,
         "portfolio-axum" | "portfolio-actix" => rivals::build_in("experiments/portfolio/rivals", name)?,
+        "spa-axum" | "spa-axum-embed" => rivals::build_in("experiments/spa/rivals", name)?,
+        "static-web-server" => install::static_web_server()?,
         "nginx" => return install::debian(&["nginx-light", "libnginx-mod-http-brotli-static"]),
         "h2o" => return install::debian(&["h2o"]),
         "haproxy" => return install::debian(&["haproxy"]),
+        "mariadbd" => return install::debian(&["mariadb-server"]),
+        "podman" => return install::debian(install::CONTAINERS),
         // What is there on any machine on which this is built.
         _ => return Ok(()),
     };
