@@ -1,4 +1,4 @@
-//! `cargo xtask claims`: what README and benchmarks/README say of other servers is what committed results support.
+//! `cargo xtask claims`: what pages say of other servers is what committed results support.
 //!
 //! `benchmarks/claims.toml` names for each table its page and a file of results, and for each row the case, the two servers
 //! and the words. A table on a page is between `<!-- claims NAME -->` and `<!-- end of claims -->` and is generated. It is
@@ -15,7 +15,7 @@ use crate::workspace::{self, Options};
 
 const CLAIMS: &str = "benchmarks/claims.toml";
 /// The pages that have tables.
-const PAGES: [&str; 2] = ["README.md", "benchmarks/README.md"];
+const PAGES: [&str; 3] = ["README.md", "benchmarks/README.md", "docs/experiments.md"];
 /// The server that claims are about: the first of every scenario.
 const OURS: &str = "onehop";
 
@@ -168,7 +168,11 @@ impl Table {
         let machine = results["machine"]["processor"].as_str().unwrap_or("an unknown processor");
         let cores = &results["machine"]["cores"];
         let name = file.rsplit('/').next().unwrap_or(file).trim_end_matches(".json");
-        let folder = if self.page == PAGES[0] { "benchmarks/results" } else { "results" };
+        let folder = match self.page.rsplit_once('/') {
+            None => "benchmarks/results",
+            Some(("benchmarks", _)) => "results",
+            Some(_) => "../benchmarks/results",
+        };
         format!("[{name}]({folder}/{file}), {date}, {machine}, {cores} cores")
     }
 }

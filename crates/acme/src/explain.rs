@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_that_nothing_trusts_is_told_from_a_server_that_cannot_be_reached() {
+    fn a_certificate_that_nothing_trusts_is_named_as_such_and_not_as_unreachable() {
         let said =
             |error: &str| explain(&Error::Other(error.into()), "https://ca.test/dir", None, None).message;
         let untrusted = said("client error: invalid peer certificate: UnknownIssuer");

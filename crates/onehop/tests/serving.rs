@@ -22,6 +22,22 @@ fn port_0_takes_a_free_port_and_tells_it_in_one_json_line() {
 }
 
 #[test]
+fn the_start_names_an_address_that_is_answered() {
+    for (sites, host) in [
+        ("http://127.0.0.1:0", "127.0.0.1"),
+        ("http://[::1]:0", "[::1]"),
+        ("http://shop.example.com:0", "shop.example.com"),
+        ("http://*.example.com:0, http://shop.example.com:0", "shop.example.com"),
+        (":0", "localhost"),
+    ] {
+        let onehop = Onehop::start(&format!("{sites} {{\n\trespond hello\n}}\n"));
+        let port = onehop.address.rsplit(':').next().expect("a port");
+        let url = &onehop.process.wait_for_event("listening")["url"];
+        assert_eq!(*url, format!("http://{host}:{port}"), "{sites}");
+    }
+}
+
+#[test]
 fn serve_answers_files_and_spa_answers_navigations() {
     let folder = Folder::with_app();
     let onehop = Onehop::serve(&folder.join("dist"), &["--spa"]);

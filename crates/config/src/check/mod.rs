@@ -38,7 +38,6 @@ use crate::syntax::Token;
 
 pub(crate) use address::{Address, Endpoint, host_pattern};
 pub(crate) use certificates::Certificates;
-pub(crate) use global::is_option as is_global_option;
 pub(crate) use global::outlines as option_outlines;
 pub(crate) use sites::check;
 
@@ -91,6 +90,8 @@ pub(crate) struct Context<'a> {
     pub(crate) server_log: Option<ServerLog>,
     /// The names that `log_name` of this site has called.
     pub(crate) log_names: Vec<Token>,
+    /// Whether the global block has an option of a name.
+    pub(crate) is_global_option: fn(&str) -> bool,
     /// Groups of mutually exclusive routes so far.
     groups: u32,
     /// Whether the warning about what Caddy would serve was given.
@@ -122,6 +123,7 @@ impl<'a> Context<'a> {
             log_credentials: false,
             server_log: None,
             log_names: Vec::new(),
+            is_global_option: |_| false,
             groups: 0,
             warned_of_caddy: false,
         }

@@ -12,6 +12,7 @@ use crate::syntax::{Block, Parsed};
 
 /// Checks everything; what is wrong goes to the context's problems.
 pub(crate) fn check(cx: &mut Context<'_>, parsed: &Parsed, listens: &Listens) -> Checked {
+    cx.is_global_option = global::is_option;
     let mut global = global::defaults();
     let mut listeners = Listeners::default();
     if let Some(first) = parsed.blocks.first().filter(|first| first.keys.is_empty()) {

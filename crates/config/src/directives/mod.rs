@@ -31,9 +31,9 @@ mod try_files;
 mod uri;
 
 use crate::arguments::wrong_arguments;
+use crate::check::Context;
 use crate::check::matcher::{Chosen, Scope, is_definition};
 use crate::check::route_order::{Placed, arrange};
-use crate::check::{Context, is_global_option};
 use crate::checked::{AccessLog, ErrorRoutes, Route, Step};
 use crate::nearest::nearest;
 use crate::option_table::Outline;
@@ -264,7 +264,7 @@ fn directive(cx: &mut Context<'_>, scope: &Scope<'_>, line: &Directive) -> Resul
     }
     let made = match DIRECTIVES.iter().find(|(name, _)| *name == line.name.text) {
         Some((_, Read::Routes(read))) => read(cx, scope, line),
-        _ => Err(unknown(line)),
+        _ => Err(unknown(cx, line)),
     };
     made.map_err(|problem| match suggested_matcher(line) {
         Some(help) if problem.code != "unknown-directive" => problem.help(help),
@@ -293,7 +293,7 @@ fn suggested_matcher(line: &Directive) -> Option<String> {
     })
 }
 
-fn unknown(line: &Directive) -> Box<Problem> {
+fn unknown(cx: &Context<'_>, line: &Directive) -> Box<Problem> {
     let (word, place) = (line.name.text.as_str(), &line.name.place);
     if DIRECTIVE_ORDER.contains(&word) {
         let message = format!("`{word}` is a Caddy directive that onehop does not have yet");
@@ -315,7 +315,7 @@ fn unknown(line: &Directive) -> Box<Problem> {
             "this looks like nginx: {instead}; `onehop adapt nginx.conf` prints it as an Onehopfile"
         ));
     }
-    if is_global_option(word) {
+    if (cx.is_global_option)(word) {
         return problem.help(format!(
             "`{word}` is a global option: it stands in a block without an address, the file's first"
         ));

@@ -451,8 +451,8 @@ pub(crate) struct Dashboard {
     about = "Show the workers of a running onehop's applications, or change their number",
     override_usage = "onehop workers [OPTIONS] [APP] [N]",
     long_about = "Show the workers of a running onehop's applications, or change their number.\n\n\
-        A new number holds until the settings of the application change. New workers take requests as soon as they are ready; those that \
-        are too many finish what they have.",
+        A new number holds until the next reload, or until all workers are replaced. New workers take requests as soon as they are \
+        ready; those that are too many finish what they have.",
     after_help = "Examples:\n  \
         onehop workers                   every worker of the onehop of this folder, else of the only one that runs\n  \
         onehop workers api               those of one application\n  \

@@ -7,7 +7,7 @@ use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use onehop_config::checked::{Checked, ListenAddress, Listener};
+use onehop_config::checked::{Checked, HostPattern, ListenAddress, Listener};
 use onehop_files::store::Store;
 use onehop_files::tree::StoreSpec;
 use onehop_limits::ConcurrencyLimiter;
@@ -180,6 +180,24 @@ impl Configured {
     pub(super) fn is_encrypted(&self, number: usize) -> bool {
         let listener = self.kept.addresses.get(number).and_then(|address| self.listener(address));
         listener.is_some_and(|listener| listener.tls)
+    }
+
+    /// A host that a site of a listener answers; `localhost` where one answers every host, or none has an exact one.
+    pub(super) fn answered_host(&self, number: usize) -> &str {
+        let listener = self.kept.addresses.get(number).and_then(|address| self.listener(address));
+        let sites = listener.map_or(&[][..], |listener| &listener.sites);
+        let mut first = None;
+        for site in sites.iter().filter_map(|&site| self.checked.sites.get(site)) {
+            let exact = site.hosts.iter().find_map(|host| match host {
+                HostPattern::Exact(host) => Some(host.as_str()),
+                _ => None,
+            });
+            if site.hosts.is_empty() || exact == Some("localhost") {
+                return "localhost";
+            }
+            first = first.or(exact);
+        }
+        first.unwrap_or("localhost")
     }
 
     fn tls_listeners(&self) -> TlsListeners {

@@ -318,9 +318,13 @@ impl Inner {
     }
 
     fn listen(&self, number: usize, socket: Bound) {
-        let scheme = if self.publisher.current().is_encrypted(number) { "https" } else { "http" };
+        let current = self.publisher.current();
+        let scheme = if current.is_encrypted(number) { "https" } else { "http" };
         let (address, url) = match &socket {
-            Bound::Tcp(_, bound) => (bound.to_string(), format!("{scheme}://{}", reachable(*bound))),
+            Bound::Tcp(_, bound) => {
+                let host = current.answered_host(number);
+                (bound.to_string(), format!("{scheme}://{}", reachable(*bound, host)))
+            }
             Bound::Unix(socket) => {
                 let path = socket.local_addr().ok().and_then(|a| a.as_pathname().map(PathBuf::from));
                 let path = path.unwrap_or_default().display().to_string();
@@ -661,7 +665,11 @@ fn bind_admin(admin: checked::Admin) -> Result<Option<std::net::TcpListener>, St
     bound.map(Some).map_err(failed)
 }
 
-/// An address that a browser can be pointed at.
-fn reachable(bound: std::net::SocketAddr) -> String {
-    if bound.ip().is_unspecified() { format!("localhost:{}", bound.port()) } else { bound.to_string() }
+/// An address that a browser can be pointed at, where this host is one that is answered there.
+fn reachable(bound: std::net::SocketAddr, host: &str) -> String {
+    match bound.ip().is_unspecified() {
+        false => bound.to_string(),
+        true if host.contains(':') => format!("[{host}]:{}", bound.port()),
+        true => format!("{host}:{}", bound.port()),
+    }
 }
