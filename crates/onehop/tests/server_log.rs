@@ -28,8 +28,8 @@ fn serve(folder: &Folder, log: &Path) -> Onehop {
         Program::new(["run", "--log", "json"]).inside(folder.path()).control_in(folder.path()).start();
     let address = wait_for("an address", || {
         let lines = text(log);
-        let line = lines.lines().find(|line| line.contains("localhost:"))?;
-        let (_, rest) = line.split_once("localhost:")?;
+        let line = lines.lines().find(|line| line.contains("listen"))?;
+        let (_, rest) = line.split_once("http://127.0.0.1:")?;
         let port: String = rest.chars().take_while(char::is_ascii_digit).collect();
         lines.contains("ready").then(|| format!("127.0.0.1:{port}"))
     });

@@ -142,10 +142,11 @@ fn a_blocked_event_loop_is_named_for_the_request_that_blocks_it_and_for_the_one_
 #[test]
 fn a_wait_for_a_database_is_the_applications_own() {
     let server = Server::start();
-    server.onehop.connect().get("/api/wait?ms=200");
+    // Far longer than the event loop of a busy machine is late.
+    server.onehop.connect().get("/api/wait?ms=2000");
     let request = server.retained("/api/wait", |_| true);
-    // On a machine that is busy the loop may be late besides.
-    assert!(part(&request, "first_byte_ms") + part(&request, "lag_ms") >= 195.0, "{request}");
+    // The loop may be late besides.
+    assert!(part(&request, "first_byte_ms") + part(&request, "lag_ms") >= 1995.0, "{request}");
     assert_eq!(longest(&request), "first_byte_ms");
     assert!(request["why"].as_str().is_some_and(|why| why.contains("until the first byte of app api")));
 }
