@@ -144,7 +144,7 @@ test("two sides that answer differently are not compared", async (context) => {
   const trial = trialIn(json);
   assert.equal(trial.comparison, null, stdout.toString());
   assert.match(trial.unmeasured, /^the responses to \/ differ \(body.*; --path names/);
-  assert.match(stdout.toString(), /^Nothing was measured: the responses to \/ differ \(body/m);
+  assert.match(stdout.toString(), /^! Nothing was measured: the responses to \/ differ \(body/m);
 });
 
 test("routes of the source code that change something are not asked, nor links to them", async (context) => {
