@@ -111,16 +111,15 @@ pub(super) fn run(name: &str, words: &[&str]) -> Outcome {
     }
 }
 
-/// Where a report of a kind stands beside the figures.
+/// The path of a report: that of the figures, with the report's ending.
 fn report_of(figures: &Path, kind: &str) -> PathBuf {
     figures.with_extension(if kind == "markdown" { "md" } else { kind })
 }
 
 /// The folder with the packages of an experiment's applications, for it and the scenarios within it.
 fn experiment_of(folder: &str) -> Option<&str> {
-    let name = folder.strip_prefix("experiments/")?;
-    let end = name.find('/').map_or(folder.len(), |slash| folder.len() - name.len() + slash);
-    Some(&folder[..end])
+    let end = folder.match_indices('/').nth(1).map_or(folder.len(), |(slash, _)| slash);
+    folder.get(..end).filter(|folder| folder.starts_with("experiments/"))
 }
 
 /// Builds or installs programs; says in which folder those are that Debian does not have.

@@ -15,8 +15,8 @@ const PAGES: [&str; 3] = [
 
 /// The chapters with the tables of global options.
 const GLOBAL_BLOCK: [&str; 2] = ["The global block", "In the global block"];
-/// Where a global option stands.
-const IN_GLOBAL_BLOCK: &str = "A global option stands in a block without an address, the file's first:\n\n\
+/// The end of the help for a global option: its place in the file.
+const IN_GLOBAL_BLOCK: &str = "Global options belong in the first block of the file, which has no address:\n\n\
     {\n\temail me@example.com\n}\n";
 
 /// The page that describes one directive as a whole.

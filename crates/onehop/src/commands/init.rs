@@ -118,8 +118,8 @@ fn look(folder: &Path, is_dry_run: bool) -> Result<Found, String> {
     Ok(Found { description: setup.found.description, folder: setup.folder, onehopfile })
 }
 
-/// With a comment above the application that says how to serve a built site from memory. Which paths are the
-/// application's then, nobody here knows.
+/// With a comment above the application that says how to serve a built site from memory. It is only a comment, because
+/// the paths of the application cannot be found out.
 fn with_site(onehopfile: &str, site: &str) -> String {
     let Some(at) = onehopfile.find("\tapp ") else { return onehopfile.to_owned() };
     let (before, app) = onehopfile.split_at(at);
