@@ -49,7 +49,10 @@ pub struct Driver<S: AsyncRead + AsyncWrite + Unpin> {
 /// Asks a server whether it is there.
 pub struct Pinger(PingPong);
 
-/// Begins a connection. The server's settings have not come when this is done: [`Requests::streams_max`] is 0 until then.
+/// Stands for the server's limit until its settings have come. No setting is as large: they have 32 bits.
+const STREAMS_MAX_UNKNOWN: usize = usize::MAX - 1;
+
+/// Begins a connection. The server's settings have not come when this is done: [`Requests::streams_max`] is 1 until then.
 ///
 /// # Errors
 /// None before the driver is polled, in practice: what is written waits there.
@@ -61,7 +64,7 @@ pub async fn connect<S: AsyncRead + AsyncWrite + Unpin>(
     let mut builder = client::Builder::new();
     builder
         .enable_push(false)
-        .initial_max_send_streams(0)
+        .initial_max_send_streams(STREAMS_MAX_UNKNOWN)
         .initial_window_size(RESPONSE_WINDOW_BYTES)
         .initial_connection_window_size(UPSTREAM_CONNECTION_WINDOW_BYTES)
         .max_header_list_size(RESPONSE_HEADER_LIST_BYTES_MAX)
@@ -106,9 +109,18 @@ impl Pinger {
 }
 
 impl Requests {
-    /// Streams that the server allows at a time; 0 before its settings have come.
+    /// Whether the server's settings have come. Requests need not wait for them (RFC 9113 section 3.4), except those that
+    /// need extended CONNECT (RFC 8441 section 3).
+    pub fn has_settings(&self) -> bool {
+        self.sender.current_max_send_streams() != STREAMS_MAX_UNKNOWN
+    }
+
+    /// Streams that the server allows at a time; 1 before its settings have come.
     pub fn streams_max(&self) -> usize {
-        self.sender.current_max_send_streams()
+        match self.sender.current_max_send_streams() {
+            STREAMS_MAX_UNKNOWN => 1,
+            max => max,
+        }
     }
 
     /// Whether another request can be sent: the connection lives, and its server takes further ones.

@@ -125,8 +125,9 @@ impl Pools {
         let pool = pools.entry(peer.id).or_insert_with(|| Pool::new(peer));
         let streams = &pool.http2;
         let wait = Step::Wait { changed: Rc::clone(&streams.changed), failures: streams.failures };
-        // A connection for the minimum is as good as one for a request.
-        if streams.is_dialling.get() || pool.refill.dialling > 0 {
+        // A connection for the minimum is as good as one for a request; one whose peer's settings are to come has room soon.
+        let is_settling = streams.connections.iter().any(|connection| connection.is_settling());
+        if streams.is_dialling.get() || pool.refill.dialling > 0 || is_settling {
             return wait;
         }
         // Connections stay on their core, so each may have one.

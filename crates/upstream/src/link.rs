@@ -31,6 +31,14 @@ impl Link {
         }
     }
 
+    /// Waits until a request for an upgrade may be sent: over HTTP/2, until the peer's settings have come (RFC 8441
+    /// section 3), or the connection is over. The peer's dial timeout bounds it.
+    pub async fn await_upgrades(&self) {
+        if let Self::Http2(stream) = self {
+            stream.settled().await;
+        }
+    }
+
     /// The codec, for the time of one call.
     pub fn codec(&self) -> Codec<'_> {
         match self {

@@ -41,6 +41,8 @@ pub(crate) struct Multiplexed {
     streams: Cell<usize>,
     /// Streams that its peer took at once when the driver last ran; 0 if it takes no more.
     streams_max: Cell<usize>,
+    /// Notified when the peer's settings have come, and when the connection is over.
+    settled: Notify,
     /// When it last had a stream, or was made.
     pub(crate) idle_since: Cell<Instant>,
     /// It has carried a request.
@@ -65,7 +67,8 @@ pub struct Stream {
     pieces_taken: Cell<u64>,
 }
 
-/// Begins HTTP/2 on a connection that was just made, and waits for the peer's settings. Its driver is a task of this core.
+/// Begins HTTP/2 on a connection that was just made. Its driver is a task of this core. Whether the peer speaks HTTP/2 is
+/// known from TLS (ALPN); without TLS, its settings tell, and are waited for.
 pub(crate) async fn begin(
     transport: Transport,
     permit: Option<ConnectionPermit>,
@@ -77,28 +80,19 @@ pub(crate) async fn begin(
     let broken = |reason: String| ConnectError::Http2(reason);
     let begun = client::connect(transport, is_encrypted).await;
     let (requests, mut driver) = begun.map_err(|error| broken(error.to_string()))?;
-    let settings = poll_fn(|context| match driver.poll(context) {
-        Poll::Ready(ended) => Poll::Ready(Err(ended.err())),
-        Poll::Pending if requests.streams_max() > 0 => Poll::Ready(Ok(())),
-        Poll::Pending => Poll::Pending,
-    });
-    match tokio::time::timeout(settings_timeout, settings).await {
-        Err(_) => return Err(broken("it sent no settings of HTTP/2 in time".to_owned())),
-        Ok(Err(reason)) => {
-            let reason = reason.unwrap_or_else(|| "it closed the connection".to_owned());
-            return Err(broken(format!("what it sent is no HTTP/2 ({reason})")));
-        }
-        Ok(Ok(())) => {}
+    if !is_encrypted {
+        settle(&mut driver, &requests, settings_timeout).await.map_err(broken)?;
     }
     let lost = Rc::new(Notify::new());
     let connection = Rc::new(Multiplexed {
-        requests: RefCell::new(Some(requests)),
+        requests: RefCell::new(Some(requests.clone())),
         transport: driver.transport(),
         permit: RefCell::new(permit),
         address,
         generation: Cell::new(generation),
         streams: Cell::new(0),
         streams_max: Cell::new(0),
+        settled: Notify::new(),
         idle_since: Cell::new(Instant::now()),
         is_used: Cell::new(false),
         is_kept,
@@ -108,29 +102,70 @@ pub(crate) async fn begin(
         is_lost: Cell::new(false),
         lost: Rc::clone(&lost),
     });
-    tokio::task::spawn_local(drive(driver, lost, Rc::downgrade(&connection)));
+    let weak = Rc::downgrade(&connection);
+    tokio::task::spawn_local(async move {
+        tokio::select! {
+            biased;
+            () = drive(&mut driver, requests, settings_timeout, &weak) => {}
+            () = lost.notified() => {}
+        }
+        // Its streams end with it.
+        drop(driver);
+        if let Some(connection) = weak.upgrade() {
+            connection.retire();
+            connection.permit.take();
+            connection.notify();
+            connection.settled.notify_waiters();
+        }
+    });
     Ok(connection)
 }
 
-async fn drive(mut driver: Driver<Transport>, lost: Rc<Notify>, connection: Weak<Multiplexed>) {
-    tokio::select! {
-        biased;
-        _ = poll_fn(|context| {
-            let polled = driver.poll(context);
-            if let Some(connection) = connection.upgrade() {
-                connection.note_streams_max();
-            }
-            polled
-        }) => {}
-        () = lost.notified() => {}
+/// Moves frames until the peer's settings have come.
+async fn settle(
+    driver: &mut Driver<Transport>,
+    requests: &Requests,
+    settings_timeout: Duration,
+) -> Result<(), String> {
+    let settings = poll_fn(|context| match driver.poll(context) {
+        Poll::Ready(ended) => Poll::Ready(Err(ended.err())),
+        Poll::Pending if requests.has_settings() => Poll::Ready(Ok(())),
+        Poll::Pending => Poll::Pending,
+    });
+    match tokio::time::timeout(settings_timeout, settings).await {
+        Err(_) => Err("it sent no settings of HTTP/2 in time".to_owned()),
+        Ok(Err(reason)) => {
+            let reason = reason.unwrap_or_else(|| "it closed the connection".to_owned());
+            Err(format!("what it sent is no HTTP/2 ({reason})"))
+        }
+        Ok(Ok(())) => Ok(()),
     }
-    // Its streams end with it.
-    drop(driver);
+}
+
+/// Moves frames until the connection is over.
+async fn drive(
+    driver: &mut Driver<Transport>,
+    requests: Requests,
+    settings_timeout: Duration,
+    connection: &Weak<Multiplexed>,
+) {
+    if settle(driver, &requests, settings_timeout).await.is_err() {
+        return;
+    }
+    // A handle of its own would keep the connection open.
+    drop(requests);
     if let Some(connection) = connection.upgrade() {
-        connection.retire();
-        connection.permit.take();
-        connection.notify();
+        connection.note_streams_max();
+        connection.settled.notify_waiters();
     }
+    let _ = poll_fn(|context| {
+        let polled = driver.poll(context);
+        if let Some(connection) = connection.upgrade() {
+            connection.note_streams_max();
+        }
+        polled
+    })
+    .await;
 }
 
 impl Multiplexed {
@@ -182,6 +217,19 @@ impl Multiplexed {
         self.streams.get() < max.min(UPSTREAM_STREAMS_MAX)
     }
 
+    /// Whether it takes one request for now, because the peer's settings have not come.
+    pub(crate) fn is_settling(&self) -> bool {
+        self.requests.borrow().as_ref().is_some_and(|requests| !requests.has_settings())
+    }
+
+    /// Waits for the peer's settings, or for the connection's end; as long as the driver does.
+    async fn settled(&self) {
+        let settled = self.settled.notified();
+        if self.is_settling() {
+            settled.await;
+        }
+    }
+
     pub(crate) fn is_idle(&self) -> bool {
         self.streams.get() == 0
     }
@@ -209,6 +257,11 @@ impl Stream {
     /// Whether its connection has carried a request before.
     pub(crate) fn is_kept(&self) -> bool {
         self.is_kept
+    }
+
+    /// Waits until it is known whether the peer takes upgrades.
+    pub(crate) async fn settled(&self) {
+        self.connection.settled().await;
     }
 
     pub(crate) fn codec(&self) -> RefMut<'_, RequestStream> {

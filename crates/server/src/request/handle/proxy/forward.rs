@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use onehop_message::error::{ErrorSource, HttpError, is_exhaustion};
+use onehop_message::forwarding::asks_for_upgrade;
 use rustix::io::Errno;
 
 use super::Call;
@@ -105,7 +106,7 @@ async fn connect(
     let client = WaitingClient::default();
     let got = tokio::select! {
         biased;
-        got = call.pools.get_for(&member.peer, reuse, &client) => got,
+        got = get(call, context, member, reuse, &client) => got,
         () = request_body.gone_or(|| client.half_closed(&member.peer)) => return Err(Failed::Final(HttpError::ClientGone)),
     };
     if let Some(timing) = &context.timing {
@@ -135,6 +136,20 @@ async fn connect(
         member.failed(&call.proxy.settings.passive_health);
         Failed::Unsent(fault)
     })
+}
+
+async fn get(
+    call: &Call<'_>,
+    context: &RequestContext<'_>,
+    member: &Member,
+    reuse: Reuse,
+    client: &WaitingClient,
+) -> Result<Link, ConnectError> {
+    let link = call.pools.get_for(&member.peer, reuse, client).await?;
+    if asks_for_upgrade(context.request.head) {
+        link.await_upgrades().await;
+    }
+    Ok(link)
 }
 
 fn timeouts(transport: &onehop_config::checked::proxy::ProxyTransport) -> Timeouts {
