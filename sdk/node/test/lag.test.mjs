@@ -39,6 +39,22 @@ test('what a handler computes before its first await is reported in full, and no
   assert.ok(sum <= (performance.now() - from) * 1000, 'no moment counts twice');
 });
 
+test('after the last request the timer stops at its second tick', async () => {
+  const lag = new Lag();
+  let ticks = 0;
+  const runtime = {
+    inFlight: 0,
+    get begun() {
+      ticks += 1;
+      // The first tick finds that a request has begun; it reads this twice.
+      return 1;
+    },
+  };
+  lag.watch(runtime);
+  while (lag.watching) await new Promise((resolve) => setTimeout(resolve, 1));
+  assert.equal(ticks, 3);
+});
+
 test('a short delay is none', () => {
   const { lag, seen } = watched();
   lag.stalled(performance.now() - 4, performance.now());
