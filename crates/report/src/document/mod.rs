@@ -35,6 +35,8 @@ pub(crate) struct Document {
     pub(crate) title: String,
     /// What is said, in order.
     pub(crate) blocks: Vec<Block>,
+    /// What was measured, for who does not know; between the result and its picture.
+    introduction: Option<String>,
     /// Caveats that stand before the figures.
     warned: Vec<Caveat>,
 }
@@ -110,7 +112,8 @@ pub(crate) enum Tone {
 impl Document {
     /// Everything that a report says.
     pub(crate) fn of(report: &Report) -> Document {
-        let mut document = Document { title: String::new(), blocks: Vec::new(), warned: Vec::new() };
+        let mut document =
+            Document { title: String::new(), blocks: Vec::new(), introduction: None, warned: Vec::new() };
         match &report.findings {
             Findings::Loads(loads) => match loads.as_slice() {
                 [load] => load::write(load, &mut document),
@@ -134,6 +137,7 @@ impl Document {
         let is_result = |block: &Block| matches!(block, Block::Lead(_) | Block::Warning(_));
         let (mut results, mut others): (Vec<Block>, Vec<Block>) = self.blocks.drain(..).partition(is_result);
         others.extend(rest);
+        results.extend(self.introduction.take().map(Block::Paragraph));
         if let Some(place) = others.iter().position(|block| matches!(block, Block::Plot(_))) {
             results.push(others.remove(place));
         }

@@ -22,7 +22,7 @@ pub(super) fn write(run: &ScenarioRun, document: &mut Document) {
         document.warning(format!("Missed: {}.", wanted(bound, run)));
     }
     document.plot(picture(run));
-    document.paragraph(secrets::hide(&figures::sentence(&run.about)));
+    document.introduction = Some(secrets::hide(&figures::sentence(&run.about)));
     // The short form shows the first one.
     let tables = match run.cases.iter().all(is_special) {
         true => [special(run), cases(run)],
