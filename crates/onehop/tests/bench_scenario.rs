@@ -123,11 +123,14 @@ fn a_server_that_answers_something_else_is_not_measured() {
 }
 
 #[test]
-fn what_was_measured_is_kept_when_a_later_case_fails() {
+fn a_case_that_fails_ends_no_other_one() {
     let folder = scenario("");
     let missing = "[[case]]\nname = \"missing\"\nrequest = [{ path = \"/no-such-page\" }]\n";
-    folder.write("scenario.toml", format!("ready_within = \"2s\"\n{SCENARIO}{missing}"));
-    let finished = run_scenario(&folder, &["--quiet", "--cases", "page,missing", "--json", "-"]);
+    folder.write(
+        "scenario.toml",
+        format!("ready_within = \"2s\"\n{}", SCENARIO.replacen("[[case]]", &format!("{missing}[[case]]"), 1)),
+    );
+    let finished = run_scenario(&folder, &["--quiet", "--cases", "missing,page", "--json", "-"]);
     assert_eq!(finished.code, Some(1), "{}", finished.stderr);
     assert!(
         finished.stderr.contains("case `missing`") && finished.stderr.contains("404"),

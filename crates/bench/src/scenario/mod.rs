@@ -82,8 +82,8 @@ pub struct ScenarioRun {
     pub cases: Vec<CaseRun>,
     /// Each bound of these cases.
     pub bounds: Vec<BoundResult>,
-    /// Why the cases behind these were not measured, for a person; `None` where nothing failed.
-    pub failure: Option<String>,
+    /// Why other cases were not measured, for a person: one for each that failed.
+    pub failures: Vec<String>,
     /// It was broken off before all cases were measured.
     pub is_broken_off: bool,
 }
@@ -365,7 +365,7 @@ impl Scenario {
 
 /// Measures every case that is chosen, one after the other.
 ///
-/// An interruption is no error, and a case that fails ends it: what was measured until then is kept.
+/// An interruption is no error, and a case that fails is told of: what was measured is kept, and the cases behind it follow.
 ///
 /// # Errors
 /// Where nothing can be started: a name that is unknown, a program that is missing, a command that is none.
@@ -376,7 +376,7 @@ pub fn run(
 ) -> Result<ScenarioRun, ScenarioError> {
     scenario.check(choice)?;
     let mut cases = Vec::new();
-    let mut failure = None;
+    let mut failures = Vec::new();
     let settings = scenario.settings(choice);
     let count = settings.len();
     for (place, (case, settings)) in settings.into_iter().enumerate() {
@@ -396,14 +396,13 @@ pub fn run(
             }
             Err(source) => {
                 let error = ScenarioError::Case { case: case.name.clone(), source: Box::new(source) };
-                failure = Some(error.to_string());
-                break;
+                failures.push(error.to_string());
             }
         }
     }
     let bounds = bounds::judge(&scenario.file.bounds, &cases);
     let (name, about) = (scenario.name.clone(), scenario.file.about.clone());
-    Ok(ScenarioRun { name, about, cases, bounds, failure, is_broken_off: observer.is_interrupted() })
+    Ok(ScenarioRun { name, about, cases, bounds, failures, is_broken_off: observer.is_interrupted() })
 }
 
 /// One case, at a share of the capacity where it says so.

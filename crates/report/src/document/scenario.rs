@@ -15,7 +15,7 @@ use crate::{figures, secrets};
 pub(super) fn write(run: &ScenarioRun, document: &mut Document) {
     document.title = format!("Scenario {}", figures::named(&run.name));
     document.lead(result(run));
-    if let Some(why) = &run.failure {
+    for why in &run.failures {
         document.warning(figures::sentence(&secrets::hide(&figures::visible(why))));
     }
     for bound in run.bounds.iter().filter(|bound| bound.held == Held::No) {

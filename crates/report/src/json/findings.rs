@@ -85,7 +85,7 @@ fn scenario(found: &ScenarioRun) -> Value {
         "about": secrets::hide(&found.about),
         "cases": cases.collect::<Vec<_>>(),
         "bounds": bounds.collect::<Vec<_>>(),
-        "failure": found.failure.as_deref().map(secrets::hide),
+        "failure": (!found.failures.is_empty()).then(|| secrets::hide(&found.failures.join("\n"))),
         "is_interrupted": found.is_broken_off,
     })
 }

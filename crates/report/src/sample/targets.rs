@@ -186,7 +186,7 @@ pub(super) fn scenario() -> ScenarioRun {
             bound("http://127.0.0.1:8081/", Held::Yes, 0.03, 0.04),
             bound("onehop", Held::NotDecided, 1.01, 1.1),
         ],
-        failure: None,
+        failures: Vec::new(),
         is_broken_off: false,
     }
 }

@@ -120,7 +120,8 @@ fn is_measured(sample: &Sample) -> bool {
 /// Noise for which it is said what can be found: that of a quiet machine, and that of a shared one.
 const NOISE: [f64; 2] = [0.02, 0.05];
 
-pub(super) fn announce(session: &Session, settings: &Settings, targets: usize) {
+/// Says what is about to be measured and what it can find. Gives how long it takes at least.
+pub(super) fn announce(session: &Session, settings: &Settings, targets: usize) -> Duration {
     let each = settings.time + settings.warm_up + settings.idle.unwrap_or_default();
     let measurements = targets.saturating_mul(settings.rounds);
     let together = each.saturating_mul(u32::try_from(measurements).unwrap_or(u32::MAX));
@@ -139,4 +140,5 @@ pub(super) fn announce(session: &Session, settings: &Settings, targets: usize) {
              {shared:.0} % where by 5 %"
         ));
     }
+    together
 }

@@ -1,6 +1,7 @@
 //! `onehop bench run` and `onehop bench init`: comparisons that are written down.
 
 use std::io::{ErrorKind, Write as _};
+use std::time::Duration;
 
 use onehop_bench::scenario::{self, Choice, FILE_NAME, Held, Scenario};
 use onehop_report::Findings;
@@ -31,19 +32,23 @@ pub(super) fn run(arguments: &RunScenario) -> Result<(), Failure> {
     };
     scenario.check(&choice).map_err(wrong)?;
     let mut session = Session::begin(&arguments.output)?;
+    let mut together = Duration::ZERO;
     for (case, settings) in scenario.settings(&choice) {
         let targets = scenario.targets(case, &choice).map_err(wrong)?;
         session.say(&format!("case {}:", case.name));
-        compare::announce(&session, &settings, targets.len());
+        together += compare::announce(&session, &settings, targets.len());
     }
+    session
+        .say(&format!("{} and more for all; `--rounds` and `--cases` shorten it", units::duration(together)));
     let found = scenario::run(&scenario, &choice, &mut session)
         .map_err(|error| Failure::failed(error.to_string()))?;
     for program in scenario.programs(&choice).map_err(wrong)? {
         session.note_version(&program);
     }
     let missed = found.bounds.iter().filter(|bound| bound.held == Held::No).count();
-    let nothing = match (&found.failure, found.is_broken_off) {
-        (Some(why), _) => Some(why.clone()),
+    let failed = (!found.failures.is_empty()).then(|| found.failures.join("\n"));
+    let nothing = match (failed, found.is_broken_off) {
+        (Some(why), _) => Some(why),
         (None, true) if found.cases.is_empty() => Some("broken off before anything was measured".to_owned()),
         // A server that was hardly asked is not to blame for having answered nothing.
         (None, true) => None,
