@@ -118,7 +118,7 @@ fn wanted(peer: &Peer) -> usize {
 
 /// How many of a peer's minimum are this core's to open. The remainder goes to other cores with each peer.
 fn share(core: &Core, peer: &Peer) -> usize {
-    let (min, cores) = (peer.settings.connections_min, core.cores().max(1));
+    let (min, cores) = (peer.idle_min(), core.cores().max(1));
     let turn = usize::try_from(peer.id.0 % cores as u64).unwrap_or(0);
     min / cores + usize::from((core.number + turn) % cores < min % cores)
 }

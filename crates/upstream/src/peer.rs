@@ -151,7 +151,8 @@ pub struct PeerSettings {
     /// Maximum idle connections over all cores. Only connections that have been idle for
     /// [`crate::limits::IDLE_COUNTED_AFTER`] count.
     pub idle_max: usize,
-    /// Minimum open connections at all times, over all cores, tunnels not counted.
+    /// Minimum open connections at all times, over all cores, tunnels not counted; over HTTP/2 at least one for each core,
+    /// unless zero.
     pub connections_min: usize,
     /// Maximum connections over all cores.
     pub connections_max: Option<usize>,
@@ -312,9 +313,17 @@ impl Peer {
         *self.last_failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason.to_string());
     }
 
+    /// Minimum open connections without tunnels: those of HTTP/2 stay on their core, so that each core needs one.
+    pub(crate) fn idle_min(&self) -> usize {
+        match self.settings.connections_min {
+            min @ 1.. if !self.is_http1() => min.max(self.each_core().len()),
+            min => min,
+        }
+    }
+
     /// Minimum open connections now: tunnels that last for hours leave none for the next request.
     pub(crate) fn connections_min(&self) -> usize {
-        self.settings.connections_min.saturating_add(self.slots.tunnels())
+        self.idle_min().saturating_add(self.slots.tunnels())
     }
 
     /// How long the last new connection took, its handshake included; very long before the first.
@@ -448,7 +457,7 @@ impl Peer {
         self.addresses.is_current(connection.address, &connection.generation)
     }
 
-    fn each_core(&self) -> impl Iterator<Item = &CoreCounters> {
+    fn each_core(&self) -> std::slice::Iter<'_, CoreCounters> {
         self.cores.get().map(|cores| &cores[..]).unwrap_or_default().iter()
     }
 }

@@ -443,6 +443,20 @@ fn an_idle_connection_is_closed_in_time_and_a_minimum_is_kept() {
 }
 
 #[test]
+fn a_minimum_is_at_least_one_connection_for_each_core() {
+    let upstream = Multiplexing::start(100, echo_paths);
+    let idle_timeout = Duration::from_millis(50);
+    let peer = upstream.peer_with(PeerSettings { idle_timeout, connections_min: 1, ..settings() });
+    let cores = Cores::start(2, &[&peer]);
+    wait_until("the minimum", || peer.open() == 2 && upstream.accepted() == 2);
+    for core in [0, 1, 0, 1] {
+        let asked = Arc::clone(&peer);
+        cores.on(core, move |pools| async move { get(&pools, &asked, "/").await.expect("a response") });
+    }
+    assert_eq!((peer.open(), peer.counts().dials), (2, 2));
+}
+
+#[test]
 fn each_core_has_a_connection_of_its_own_whatever_the_maximum() {
     let upstream = Multiplexing::start(100, echo_paths);
     let peer = upstream.peer_with(PeerSettings { connections_max: Some(1), ..settings() });
