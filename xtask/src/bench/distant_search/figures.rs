@@ -52,7 +52,7 @@ pub(super) struct Measured {
 }
 
 impl When {
-    fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             When::First => "first",
             When::AfterIdle => "after idle",
@@ -106,6 +106,11 @@ impl Measured {
     /// Whether the relay kept its promise well enough to be believed.
     fn is_doubtful(&self) -> bool {
         self.lateness.lost > 0 || self.lateness.late * LATE_SHARE > self.lateness.packets
+    }
+
+    /// The average of those that went well, in milliseconds.
+    pub(super) fn average(&self) -> String {
+        average(&self.milliseconds()).map_or("failed".to_owned(), |average| format!("{average:.0}"))
     }
 
     /// Its line in a table, in the order of HEAD.

@@ -2,12 +2,13 @@
 //! is not. The service and the files of the proxies are those of experiments/distant-search.
 //!
 //! `plan.rs` says who is asked what, `world.rs` starts one target between two network namespaces, `searches.rs` asks and
-//! counts round trips in the packets that passed, `figures.rs` keeps and judges, `page.rs` prints. `clients.rs` is a case of its own:
-//! clients that are far away from onehop. All targets of a case run at the same
-//! time: they wait, they do not work. Every world is kept until its idle time is over and it is asked once more.
+//! counts round trips in the packets that passed, `figures.rs` keeps and judges, `overview.rs` sums up, `page.rs` prints.
+//! `clients.rs` is a case of its own: clients that are far away from onehop. All targets of a case run at the same time:
+//! they wait, they do not work. Every world is kept until its idle time is over and it is asked once more.
 
 mod clients;
 mod figures;
+mod overview;
 mod page;
 mod plan;
 mod searches;
@@ -223,6 +224,9 @@ fn keep(
         |verdict: &Verdict| format!("{}: {}", if verdict.is_met { "met" } else { "MISSED" }, verdict.text);
     let notes = verdicts.iter().map(line).collect();
     tell(&mut sections, Section { title: "bounds".to_owned(), head: &[], rows: Vec::new(), notes });
+    tell(&mut sections, overview::section(rows, &verdicts));
+    // A page begins with its result; a terminal ends with it.
+    sections.rotate_right(1);
     let mut name = "distant-search".to_owned();
     if plan.congestion != USUAL_CONGESTION {
         name.push_str(&format!("-{}", plan.congestion));
