@@ -9,7 +9,8 @@ const TICK_MILLISECONDS = 5;
 const PONG_MILLISECONDS = 20;
 /**
  * Ticks without a request after which the timer stops. At ten requests per second, ticking on until the next one took two
- * fifths of the process's CPU time: code that runs rarely is slow.
+ * fifths of the process's CPU time: code that runs rarely is slow. A stall that begins later, while no request is in
+ * flight, is not seen.
  */
 const IDLE_TICKS_MAX = 1;
 /** The same while requests are in flight, which may stall the loop when they continue: 1 s. */

@@ -365,7 +365,8 @@ impl Scenario {
 
 /// Measures every case that is chosen, one after the other.
 ///
-/// An interruption is no error, and a case that fails is told of: what was measured is kept, and the cases behind it follow.
+/// An interruption is no error. A case that fails does not end the run: the reason goes into
+/// [`ScenarioRun::failures`], and the next case follows.
 ///
 /// # Errors
 /// Where nothing can be started: a name that is unknown, a program that is missing, a command that is none.

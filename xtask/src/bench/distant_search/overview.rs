@@ -1,4 +1,4 @@
-//! The result in one table: the average search of each case and target. It stands first.
+//! The first table of the report: how long a search takes on average, for each case and target.
 
 use super::figures::{Measured, Verdict};
 use super::page::Section;
@@ -12,6 +12,7 @@ pub(super) fn section(rows: &[Measured], verdicts: &[Verdict]) -> Section {
     let mut lines: Vec<Vec<String>> = Vec::new();
     for measured in rows {
         let key = [measured.case.name.to_owned(), measured.when.name().to_owned()];
+        let key_length = key.len();
         let line = match lines.iter().position(|line| line.starts_with(&key)) {
             Some(at) => at,
             None => {
@@ -20,8 +21,8 @@ pub(super) fn section(rows: &[Measured], verdicts: &[Verdict]) -> Section {
                 lines.len() - 1
             }
         };
-        let column = TARGETS.iter().position(|target| *target == measured.target).map_or(0, |at| at + 2);
-        if let Some(cell) = lines.get_mut(line).and_then(|line| line.get_mut(column)) {
+        let cells = lines.get_mut(line).into_iter().flat_map(|line| line.iter_mut().skip(key_length));
+        for (cell, _) in cells.zip(TARGETS).filter(|(_, target)| **target == measured.target) {
             *cell = measured.average();
         }
     }
