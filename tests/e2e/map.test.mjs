@@ -27,6 +27,8 @@ const BACKGROUND_CLIENTS = 100;
 /** A pan at the 99th percentile, with so many clients beside it. */
 const PAN_MS_MAX = 500;
 const POLL_MS = 20;
+/** How often the page asks for changes (public/map.mjs). */
+const PAGE_POLL_MS = 10_000;
 const pause = () => new Promise((resolve) => setTimeout(resolve, POLL_MS));
 
 const hasFlask = existsSync(join(EXAMPLE, "venv/bin/python"));
@@ -178,6 +180,37 @@ for (const [how, away, back] of [
     assert.deepEqual(await workers(server), before);
   });
 }
+
+test("the page's regular question for changes waits while a pan is on its way", { skip }, async (context) => {
+  const { origins } = await startExample(context);
+  const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox", "--disable-gpu"] });
+  context.after(() => browser.close());
+  const page = await browser.newPage({ viewport: { width: 900, height: 600 } });
+  await page.clock.install();
+  const asked = [];
+  let release = () => {};
+  let held = Promise.resolve();
+  await page.route("**/raw_data?*", async (route) => {
+    asked.push(Number(new URL(route.request().url()).searchParams.get("since")));
+    await held;
+    await route.continue();
+  });
+  await page.goto(`${origins.handler}/`);
+  const status = page.locator("output");
+  await page.getByText(/^\d{3} points, the nearest: /).waitFor();
+  const before = await status.textContent();
+
+  held = new Promise((resolve) => (release = resolve));
+  await page.locator("canvas").focus();
+  await page.keyboard.press("ArrowLeft");
+  await page.clock.runFor(3 * PAGE_POLL_MS);
+  assert.deepEqual(asked, [0, 0], "the page, then the pan, and nothing beside it");
+  release();
+  await page.waitForFunction((text) => document.querySelector("output").textContent !== text, before);
+  const changes = page.waitForRequest((request) => Number(new URL(request.url()).searchParams.get("since")) > 0);
+  await page.clock.runFor(PAGE_POLL_MS);
+  await changes;
+});
 
 test("a pan in a browser is drawn within half a second with a hundred clients beside it", { skip }, async (context) => {
   const { origins } = await startExample(context);

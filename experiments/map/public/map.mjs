@@ -14,7 +14,8 @@ const status = document.querySelector("output");
 const centre = { lat: 50, lng: 13 };
 let points = new Map();
 let latest = 0;
-let asking = new AbortController();
+/** Ends what is asked for now; undefined while nothing is. */
+let asking;
 
 /** Half of what is seen, in degrees. */
 const half = () => ({ lat: canvas.clientHeight / 2 / PIXELS_PER_DEGREE, lng: canvas.clientWidth / 2 / PIXELS_PER_DEGREE });
@@ -40,11 +41,11 @@ function move(x, y) {
 }
 
 /** Asks for what is seen; with `since` for what changed there after that. Whoever asks later is the one that counts. */
-async function ask({ since = 0, measured = false } = {}) {
-  const begun = performance.now();
-  asking.abort();
-  asking = new AbortController();
-  const { signal } = asking;
+async function ask({ since = 0, measured = false, begun = performance.now() } = {}) {
+  asking?.abort();
+  const mine = new AbortController();
+  asking = mine;
+  const { signal } = mine;
   const { lat, lng } = half();
   const view = { swLat: centre.lat - lat, swLng: centre.lng - lng, neLat: centre.lat + lat, neLng: centre.lng + lng };
   const query = new URLSearchParams({ ...view, limit: POINTS_MAX, since });
@@ -63,8 +64,10 @@ async function ask({ since = 0, measured = false } = {}) {
   } catch (error) {
     if (signal.aborted) return;
     status.textContent = `Trying again: ${error.message}`;
-    setTimeout(() => !signal.aborted && ask({ since }), RETRY_MS);
+    setTimeout(() => !signal.aborted && ask({ since, measured, begun }), RETRY_MS);
+    return;
   }
+  asking = undefined;
 }
 
 let from;
@@ -90,6 +93,6 @@ canvas.addEventListener("keydown", ({ key }) => {
   ask({ measured: true });
 });
 addEventListener("resize", () => ask());
-// What was asked for last may still be on its way; then nothing new is asked.
-setInterval(() => points.size && ask({ since: latest }), POLL_MS);
+// What was asked for last may still be on its way; then nothing new is asked: the points of a new view would be lost.
+setInterval(() => asking || ask({ since: latest }), POLL_MS);
 ask();
