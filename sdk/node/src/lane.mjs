@@ -14,6 +14,11 @@ import {
 
 /** Characters of a body that is written without being measured first: at most three times as many bytes. */
 const SHORT_TEXT = 16_384;
+/**
+ * Bytes of pieces that streams gave in one turn and that are written before it is over: sixteen full frames. While
+ * many streams are made at once, each has some pieces in one frame then, and what waits stays small.
+ */
+const GATHERED_BYTES_MAX = 1_048_576;
 const EMPTY = new Uint8Array(0);
 const LINE_FEED = 10;
 /** Target, authority, TLS facts and method: in front of the fields, each at least a line feed. */
@@ -31,7 +36,10 @@ export class Lane {
   #credit;
   #received;
   #channel = null;
-  #output = new Output();
+  /** Bodies with pieces that go out at the end of this turn, and the bytes of those pieces. */
+  #gathering = new Set();
+  #gathered = 0;
+  #output = new Output(() => this.#release());
   #reader = new FrameReader(this);
 
   /**
@@ -96,8 +104,12 @@ export class Lane {
     return Math.min(exchange.credit, this.#credit);
   }
 
-  maySend(exchange) {
-    return this.sendable(exchange) > 0;
+  /** `body.write()` is called at the end of this turn: it holds `bytes` more. @param {import('./outbound.mjs').Outbound} body */
+  gather(body, bytes) {
+    this.#gathering.add(body);
+    this.#gathered += bytes;
+    if (this.#gathered >= GATHERED_BYTES_MAX) this.#release();
+    else this.#output.schedule();
   }
 
   consumed(bytes) {
@@ -185,11 +197,17 @@ export class Lane {
     buffer.latin1Write(fields, at + 8, fields.length);
   }
 
-  writeData(exchange, bytes, from, to, ended) {
-    const at = this.#frame(exchange, DATA, ended ? END : 0, to - from);
-    if (to > from) this.#output.buffer.set(bytes.subarray(from, to), at);
-    this.#spend(exchange, to - from);
+  /** The next `count` bytes of a body, in one frame. @param {import('./pieces.mjs').Pieces} pieces */
+  writeData(exchange, pieces, count, ended) {
+    const at = this.#frame(exchange, DATA, ended ? END : 0, count);
+    pieces.moveInto(this.#output.buffer, at, count);
+    this.#spend(exchange, count);
     this.#output.flushEarly();
+  }
+
+  /** The end of a body whose bytes are all written. */
+  writeEnd(exchange) {
+    this.#frame(exchange, DATA, END, 0);
   }
 
   /** The end of an answer that has fields behind its body. */
@@ -230,12 +248,14 @@ export class Lane {
 
   /** Calls back when everything is written. */
   whenWritten(call) {
+    this.#release();
     this.#output.whenEmpty = call;
     this.#output.flush();
   }
 
   /** Writes now what would be written at the end of this turn. */
   flush() {
+    this.#release();
     this.#output.flush();
   }
 
@@ -373,6 +393,15 @@ export class Lane {
   #spend(exchange, bytes) {
     exchange.credit -= bytes;
     this.#credit -= bytes;
+  }
+
+  /** What streams gave becomes frames. */
+  #release() {
+    if (this.#gathered === 0) return;
+    const bodies = [...this.#gathering];
+    this.#gathering.clear();
+    this.#gathered = 0;
+    for (const body of bodies) body.write();
   }
 
   /** Streams take turns: who was served goes behind the others. */

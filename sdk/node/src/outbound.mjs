@@ -1,29 +1,32 @@
 /**
  * The rest of an answer's body that could not be sent with its head: bytes that wait for credit, or a stream that
- * is pulled only while there is credit. At most one piece of the application is held at a time.
+ * is pulled only while there is credit. What a stream gives in one turn of the event loop goes out in as few frames
+ * as hold it: many make pieces of a line each.
  */
 import { BODY_BYTES_MAX } from './wire.mjs';
-import { isolated } from './isolate.mjs';
+import { isolatedWith } from './isolate.mjs';
+import { Pieces } from './pieces.mjs';
 
 export class Outbound {
+  /** What the stream's own code put into an AsyncLocalStorage, for `isolatedWith`. */
+  asyncResource = null;
   #exchange;
-  /** The piece being sent and how far; null where none is. */
-  #piece = null;
-  #sent = 0;
+  #pieces = new Pieces();
   #reader = null;
   #reading = false;
-  /** Whether the piece at hand is the last one. */
+  /** Whether no piece follows those at hand. */
   #last;
   /** Bytes of the declared length that are still to come, or -1. */
   #remaining;
+  #whenPulled = ({ done, value }) => this.#pulled(done, value);
+  #whenBroken = (error) => this.#broken(error);
 
   /** @param {Uint8Array|ReadableStream} body @param {number} sent bytes that went with the head */
   constructor(exchange, body, sent, length) {
     this.#exchange = exchange;
     this.#remaining = length < 0 ? -1 : length - sent;
     if (body instanceof Uint8Array) {
-      this.#piece = body;
-      this.#sent = sent;
+      this.#pieces.push(body.subarray(sent));
       this.#last = true;
     } else {
       this.#last = false;
@@ -31,42 +34,39 @@ export class Outbound {
     }
   }
 
-  /** Sends what credit allows. Called at the start and whenever there is credit again. */
+  /** Sends what credit allows, and asks for more. Called at the start and whenever there is credit again. */
   resume() {
-    const { lane } = this.#exchange;
-    while (!this.#exchange.over && !this.#reading) {
-      if (this.#piece === null) {
-        // A stream is not even asked while nothing could be sent.
-        if (!lane.maySend(this.#exchange)) return;
-        this.#pull();
-        return;
-      }
-      const left = this.#piece.length - this.#sent;
-      const count = Math.min(left, BODY_BYTES_MAX, lane.sendable(this.#exchange));
-      if (count <= 0 && left > 0) return;
-      const final = this.#last && count === left;
-      lane.writeData(this.#exchange, this.#piece, this.#sent, this.#sent + count, final);
-      this.#sent += count;
-      if (this.#sent < this.#piece.length) continue;
-      this.#piece = null;
-      if (final) this.#exchange.finish();
-    }
+    this.write();
+    this.#pull();
   }
 
   /** The exchange is over before the body is. */
   stop(reason) {
-    this.#piece = null;
+    this.#pieces.clear();
     const reader = this.#reader;
     this.#reader = null;
-    if (reader !== null) isolated(cancelQuietly, null, reader, reason);
+    if (reader !== null) isolatedWith(this, cancelQuietly, null, reader, reason);
   }
 
+  /** Sends what credit allows of what is at hand. */
+  write() {
+    const { lane } = this.#exchange;
+    while (!this.#exchange.over && (this.#pieces.bytes > 0 || this.#last)) {
+      const left = this.#pieces.bytes;
+      const count = Math.min(left, BODY_BYTES_MAX, lane.sendable(this.#exchange));
+      if (count <= 0 && left > 0) return;
+      const isFinal = this.#last && count === left;
+      lane.writeData(this.#exchange, this.#pieces, count, isFinal);
+      if (isFinal) this.#exchange.finish();
+    }
+  }
+
+  /** A stream is not even asked while nothing could be sent. */
   #pull() {
+    if (this.#reader === null || this.#reading || this.#exchange.over) return;
+    if (this.#exchange.lane.sendable(this.#exchange) <= this.#pieces.bytes) return;
     this.#reading = true;
-    isolated(this.#reader.read, this.#reader).then(
-      ({ done, value }) => this.#pulled(done, value),
-      (error) => this.#broken(error),
-    );
+    isolatedWith(this, this.#reader.read, this.#reader).then(this.#whenPulled, this.#whenBroken);
   }
 
   #pulled(done, value) {
@@ -78,8 +78,8 @@ export class Outbound {
         return;
       }
       this.#reader = null;
-      this.#exchange.lane.writeData(this.#exchange, EMPTY, 0, 0, true);
-      this.#exchange.finish();
+      this.#last = true;
+      this.write();
       return;
     }
     const piece = bytesOf(value);
@@ -94,20 +94,20 @@ export class Outbound {
         return;
       }
     }
-    if (piece.length > 0) {
-      this.#piece = piece;
-      this.#sent = 0;
-    }
-    this.resume();
+    this.#pieces.push(piece);
+    // A full frame need not wait for the turn's end.
+    if (this.#pieces.bytes >= BODY_BYTES_MAX) this.write();
+    else this.#exchange.lane.gather(this, piece.length);
+    this.#pull();
   }
 
   #broken(error) {
     this.#reading = false;
-    if (!this.#exchange.over) this.#exchange.fail(error);
+    if (this.#exchange.over) return;
+    this.write();
+    this.#exchange.fail(error);
   }
 }
-
-const EMPTY = new Uint8Array(0);
 
 function cancelQuietly(reader, reason) {
   // What a stream does at its cancellation is the application's affair; there is nobody left to tell.

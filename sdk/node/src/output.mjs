@@ -19,21 +19,27 @@ export class Output {
   whenEmpty = null;
   #channel = null;
   #scheduled = false;
-  #turn = () => {
-    this.#scheduled = false;
-    this.flush();
-  };
+  #turn;
+
+  /** @param {() => void} [beforeTurnEnds] writes what is to go out with the turn */
+  constructor(beforeTurnEnds = () => {}) {
+    this.#turn = () => {
+      beforeTurnEnds();
+      this.#scheduled = false;
+      this.flush();
+    };
+  }
 
   /** Until there is a channel, output is only kept. */
   attach(channel) {
     this.#channel = channel;
-    if (this.used > 0) this.#schedule();
+    if (this.used > 0) this.schedule();
   }
 
   /** Makes room for `bytes` behind what is used and returns where it begins. */
   reserve(bytes) {
     if (this.used + bytes > this.buffer.length) this.#grow(bytes);
-    if (!this.#scheduled) this.#schedule();
+    this.schedule();
     return this.used;
   }
 
@@ -75,7 +81,9 @@ export class Output {
     whenEmpty?.();
   }
 
-  #schedule() {
+  /** Writes at the end of this turn. */
+  schedule() {
+    if (this.#scheduled) return;
     this.#scheduled = true;
     setImmediate(this.#turn);
   }

@@ -2,6 +2,7 @@
  * An upgraded exchange: bytes of another protocol in both directions, with credits. What is written and has no
  * credit yet is held here; who writes has to look at `waiting`.
  */
+import { Pieces } from './pieces.mjs';
 import { BODY_BYTES_MAX } from './wire.mjs';
 
 export class Tunnel {
@@ -13,9 +14,7 @@ export class Tunnel {
   /** Whether the END of this direction is written. */
   hasSentEnd = false;
   #exchange;
-  #pieces = [];
-  #sent = 0;
-  #waiting = 0;
+  #pieces = new Pieces();
   #receivedEnd = false;
   #ending = false;
 
@@ -25,14 +24,13 @@ export class Tunnel {
 
   /** Bytes that wait for credit. */
   get waiting() {
-    return this.#waiting;
+    return this.#pieces.bytes;
   }
 
   /** Sends bytes, which must not change afterwards. */
   write(bytes) {
     if (this.#ending || this.#exchange.over || bytes.length === 0) return;
     this.#pieces.push(bytes);
-    this.#waiting += bytes.length;
     this.resume();
   }
 
@@ -52,22 +50,16 @@ export class Tunnel {
 
   resume() {
     const { lane } = this.#exchange;
-    const waited = this.#waiting > 0;
-    while (this.#pieces.length > 0 && !this.#exchange.over) {
-      const piece = this.#pieces[0];
-      const count = Math.min(piece.length - this.#sent, BODY_BYTES_MAX, lane.sendable(this.#exchange));
+    const waited = this.#pieces.bytes > 0;
+    while (this.#pieces.bytes > 0 && !this.#exchange.over) {
+      const count = Math.min(this.#pieces.bytes, BODY_BYTES_MAX, lane.sendable(this.#exchange));
       if (count <= 0) return;
-      lane.writeData(this.#exchange, piece, this.#sent, this.#sent + count, false);
-      this.#sent += count;
-      this.#waiting -= count;
-      if (this.#sent < piece.length) continue;
-      this.#pieces.shift();
-      this.#sent = 0;
+      lane.writeData(this.#exchange, this.#pieces, count, false);
     }
     if (this.#exchange.over) return;
     if (this.#ending && !this.hasSentEnd) {
       this.hasSentEnd = true;
-      lane.writeData(this.#exchange, EMPTY, 0, 0, true);
+      lane.writeEnd(this.#exchange);
       this.#finishIfBothEnded();
     } else if (waited) {
       this.listener?.drained?.();
@@ -89,8 +81,7 @@ export class Tunnel {
   }
 
   stop() {
-    this.#pieces = [];
-    this.#waiting = 0;
+    this.#pieces.clear();
     const { listener } = this;
     this.listener = null;
     listener?.closed?.();
@@ -100,5 +91,3 @@ export class Tunnel {
     if (this.#receivedEnd && this.hasSentEnd && !this.#exchange.over) this.#exchange.finish();
   }
 }
-
-const EMPTY = new Uint8Array(0);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import http from 'node:http';
 import { test } from 'node:test';
 import { failure, freePort, get, ON_BUN, written } from './support/apps.mjs';
-import { requestFrame, startWorker, wire, withWorker } from './support/peer.mjs';
+import { isNoTiming, requestFrame, startWorker, wire, withWorker } from './support/peer.mjs';
 
 const UNDER_NODE = { skip: ON_BUN && 'Bun\'s servers are reached over HTTP' };
 const ANSWER = '(request, response) => response.end(`${request.method} ${request.url}`)';
@@ -131,7 +131,7 @@ test('a second server on the same port is attached to nothing, and may close alo
     await written(peer, 'stdout', /closed true/);
     lane.send(requestFrame(0, 0));
     assert.equal((await lane.answer(0)).body.toString(), 'main');
-    assert.deepEqual(peer.control.frames.filter(({ kind }) => kind !== wire.LOADED), []);
+    assert.deepEqual(peer.control.frames.filter(isNoTiming), []);
   },
 ));
 
@@ -282,7 +282,7 @@ test('an error that nobody catches while starting is told with its stack', UNDER
      setTimeout(() => { throw new Error("no database") }, 20);
      setTimeout(() => http.createServer(${ANSWER}).listen(3000), 100);`, {}, async (peer) => {
       peer.hello();
-      assert.equal((await peer.control.take(({ kind }) => kind !== wire.LOADED)).kind, wire.READY);
+      assert.equal((await peer.control.take(isNoTiming)).kind, wire.READY);
       assert.equal(peer.stdout, 'caught no database\n');
     },
   );

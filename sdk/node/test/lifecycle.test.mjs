@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { frame, requestFrame, wire, withWorker } from './support/peer.mjs';
+import { frame, isNoTiming, requestFrame, wire, withWorker } from './support/peer.mjs';
 
 const RETIRE = frame(wire.RETIRE, 0, 0, 0);
 const DRAIN = frame(wire.DRAIN, 0, 0, 0);
@@ -143,6 +143,6 @@ test('an application that handles SIGTERM itself decides itself', () => withWork
     peer.child.kill('SIGTERM');
     lane.send(requestFrame(0, 0));
     await lane.answer(0);
-    assert.deepEqual(peer.control.frames.filter(({ kind }) => kind !== wire.LOADED), []);
+    assert.deepEqual(peer.control.frames.filter(isNoTiming), []);
   },
 ));

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import { test } from 'node:test';
 import { freePort, ON_BUN, written } from './support/apps.mjs';
-import { dataFrame, frame, requestFrame, wire, withWorker } from './support/peer.mjs';
+import { dataFrame, frame, isNoTiming, requestFrame, wire, withWorker } from './support/peer.mjs';
 
 const UNDER_NODE = { skip: ON_BUN && 'Bun\'s servers are reached over HTTP' };
 const RETIRE = frame(wire.RETIRE, 0, 0, 0);
@@ -223,7 +223,7 @@ test('an application that listens to SIGTERM gets it when its worker retires and
     await lane.answer(0);
     assert.deepEqual(await peer.exit, { code: 3, signal: null });
     assert.equal(peer.stdout, 'last words\n');
-    assert.deepEqual(peer.control.frames.filter(({ kind }) => kind !== wire.LOADED), []);
+    assert.deepEqual(peer.control.frames.filter(isNoTiming), []);
   },
 ));
 

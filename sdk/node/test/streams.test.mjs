@@ -122,6 +122,44 @@ test('a stream that ends sends its end', () => withWorker(
   },
 ));
 
+test('what a stream gives in one turn goes out in one frame with its end, and nothing waits for the next turn', () => withWorker(
+  `const gates = [];
+  export default { fetch(request) {
+    if (request.url.endsWith('/next')) { gates.shift()(); return new Response('next'); }
+    let made = 0;
+    return new Response(new ReadableStream({
+      async pull(c) {
+        if (made === 64) await new Promise((resolve) => gates.push(resolve));
+        if (made === 128) c.close(); else c.enqueue(new Uint8Array(100).fill(made));
+        made += 1;
+      },
+    }));
+  } };`, {}, async (peer, lane) => {
+    lane.send(requestFrame(0, 0), requestFrame(1, 0));
+    for (const slot of [0, 1]) {
+      await lane.takeKind(wire.RESPONSE, slot);
+      const first = await lane.takeKind(wire.DATA, slot);
+      assert.deepEqual([first.payload.length, first.flags], [6_400, 0]);
+      lane.send(requestFrame(60, slot, { target: '/next' }));
+      const second = await lane.takeKind(wire.DATA, slot);
+      assert.deepEqual([second.payload.length, second.flags], [6_400, wire.END]);
+    }
+  },
+));
+
+test('a stream that breaks sends what it gave before', () => withWorker(
+  `export default { fetch() {
+    let made = 0;
+    return new Response(new ReadableStream({ pull(c) {
+      if (made++ === 3) throw new Error('broken'); else c.enqueue(new Uint8Array(10));
+    } }, { highWaterMark: 0 }));
+  } };`, {}, async (peer, lane) => {
+    lane.send(requestFrame(0, 0));
+    const answer = await lane.answer(0);
+    assert.deepEqual([answer.body.length, answer.reset], [30, wire.HANDLER_FAILED]);
+  },
+));
+
 const UPLOAD = `
   let gate; let seen = 0;
   export default { async fetch(request) {

@@ -7,6 +7,7 @@ import { FetchExchange } from '../src/fetch/exchange.mjs';
 import { INTERNED } from '../src/fetch/names.mjs';
 import { createRequest } from '../src/fetch/request.mjs';
 import { Lane } from '../src/lane.mjs';
+import { Pieces } from '../src/pieces.mjs';
 import * as wire from '../src/wire.mjs';
 import { requestFrame } from './support/peer.mjs';
 
@@ -253,9 +254,13 @@ async function writeData(frame) {
     case 'FILE_PART':
       lane.writeFilePart(exchange, { ...frame, device: BigInt(`0x${frame.device}`), inode: BigInt(`0x${frame.inode}`) });
       break;
-    case 'DATA':
-      lane.writeData(exchange, body, 0, body.length, frame.end);
+    case 'DATA': {
+      const pieces = new Pieces();
+      pieces.push(body);
+      if (body.length === 0 && frame.end) lane.writeEnd(exchange);
+      else lane.writeData(exchange, pieces, body.length, frame.end);
       break;
+    }
     case 'RESET':
       lane.writeReset(exchange, frame.code);
       break;

@@ -5,6 +5,7 @@
  */
 import { ANSWERING, BEGUN, Exchange, QUEUED } from '../exchange.mjs';
 import { here, isolatedWith } from '../isolate.mjs';
+import { Pieces } from '../pieces.mjs';
 import { BODY_BYTES_MAX, FREE_BODY_BYTES, HANDLER_FAILED, HANG_UP, INFORMATIONAL_MAX, METHOD_HEAD, ProtocolError } from '../wire.mjs';
 import { Arrival } from './arrival.mjs';
 import { conclude, connectionLost, dropRest, isBeingRead, leaveSoon, tellSoon } from './ending.mjs';
@@ -66,8 +67,7 @@ export class NodeExchange extends Exchange {
   #isChunked = false;
   /** The answer's whole body where it is one text that nobody had to convert. */
   #text = null;
-  #pieces = [];
-  #sent = 0;
+  #pieces = new Pieces();
   #isEnding = false;
   #isTunnel = false;
   /** What is written onto the socket leaves even where it is destroyed in the same turn. */
@@ -356,7 +356,7 @@ export class NodeExchange extends Exchange {
   }
 
   settle() {
-    this.#pieces = [];
+    this.#pieces.clear();
     this.#text = null;
     this.waiting = 0;
     if (this.#holding !== null) clearInterval(this.#holding);
@@ -403,7 +403,7 @@ export class NodeExchange extends Exchange {
     } else if (text !== null && lane.writeWholeText(this, this.#status, this.#fields, text)) {
       this.written = text.length;
     } else if (this.waiting <= FREE_BODY_BYTES && text === null) {
-      const bytes = this.#pieces.length === 1 ? this.#pieces[0] : Buffer.concat(this.#pieces);
+      const bytes = this.#pieces.joined();
       lane.writeHead(this, this.#status, this.#fields, bytes.length, bytes, bytes.length, true);
       this.written = bytes.length;
     } else {
@@ -433,40 +433,15 @@ export class NodeExchange extends Exchange {
   /** What credit allows, and as many small pieces in one frame as it holds: rows of a table come one by one. */
   #writePieces(isBreakingOff = false) {
     const { lane } = this;
-    const pieces = this.#pieces;
-    let at = 0;
-    while (at < pieces.length) {
-      const room = Math.min(BODY_BYTES_MAX, isBreakingOff ? lane.granted(this) : lane.sendable(this));
-      if (room <= 0) break;
-      let end = at;
-      let bytes = -this.#sent;
-      while (end < pieces.length && bytes + pieces[end].length <= room) {
-        bytes += pieces[end].length;
-        end += 1;
-      }
-      if (end - at > 1) {
-        const [first, ...others] = pieces.slice(at, end);
-        this.#writePiece(Buffer.concat([first.subarray(this.#sent), ...others]), 0, bytes);
-      } else {
-        bytes = Math.min(room, pieces[at].length - this.#sent);
-        this.#writePiece(pieces[at], this.#sent, bytes);
-        if (this.#sent + bytes < pieces[at].length) {
-          this.#sent += bytes;
-          continue;
-        }
-        end = at + 1;
-      }
-      at = end;
-      this.#sent = 0;
+    while (this.#pieces.bytes > 0) {
+      const credit = isBreakingOff ? lane.granted(this) : lane.sendable(this);
+      const count = Math.min(this.#pieces.bytes, BODY_BYTES_MAX, credit);
+      if (count <= 0) return;
+      lane.writeData(this, this.#pieces, count, false);
+      this.socket._unrefTimer();
+      this.written += count;
+      this.waiting -= count;
     }
-    pieces.splice(0, at);
-  }
-
-  #writePiece(piece, from, bytes) {
-    this.lane.writeData(this, piece, from, from + bytes, false);
-    this.socket._unrefTimer();
-    this.written += bytes;
-    this.waiting -= bytes;
   }
 
   #writeEnd() {
@@ -483,7 +458,7 @@ export class NodeExchange extends Exchange {
       return;
     }
     if (this.#trailers !== '' && !this.#isTunnel) this.lane.writeTrailers(this, this.#trailers);
-    else this.lane.writeData(this, EMPTY, 0, 0, true);
+    else this.lane.writeEnd(this);
     if (this.#isTunnel) {
       if (this.callbacks !== null) tellSoon(this);
       this.#endTunnel();

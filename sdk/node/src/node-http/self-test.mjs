@@ -123,10 +123,14 @@ class TestLane {
     this.#body += Buffer.from(bytes.subarray(0, count)).toString();
   }
 
-  writeData(exchange, bytes, from, to) {
-    exchange.credit -= to - from;
-    this.#body += Buffer.from(bytes.subarray(from, to)).toString();
+  writeData(exchange, pieces, count) {
+    exchange.credit -= count;
+    const bytes = Buffer.alloc(count);
+    pieces.moveInto(bytes, 0, count);
+    this.#body += bytes.toString();
   }
+
+  writeEnd() {}
 
   writeTrailers(_exchange, fields) {
     this.#body += `|${fields.trimEnd()}`;

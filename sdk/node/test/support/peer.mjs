@@ -193,6 +193,11 @@ export function frame(kind, flags, slot, generation, payload = Buffer.alloc(0)) 
   return Buffer.concat([head, payload]);
 }
 
+/** False for what a worker says of its own accord where its machine is busy: how long it loaded, that its event loop was late. */
+export function isNoTiming({ kind }) {
+  return kind !== wire.LOADED && kind !== wire.BLOCKED;
+}
+
 export function helloFrame(settings) {
   const {
     lowest = 1, highest = 1, lanes = 1, slots = 64, streamWindow = 65_536, laneWindow = 1_048_576, perTurn = 64,
