@@ -364,6 +364,22 @@ impl fmt::Display for PathPattern {
     }
 }
 
+/// How `uri` changes the URI, besides `strip_prefix`, which is a [`Step::HandlePath`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum UriChange {
+    /// Takes this end off the path, without regard to case.
+    StripSuffix(String),
+    /// Replaces a text in the path and in the query.
+    Replace {
+        /// What is replaced; not empty.
+        find: String,
+        /// What stands there then: characters of a path (RFC 3986 section 3.3).
+        by: String,
+        /// How often at most, in the path and in the query each.
+        most: usize,
+    },
+}
+
 /// One thing that is done with a request.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {
@@ -380,6 +396,8 @@ pub enum Step {
     },
     /// `rewrite`: the URI (path, query or both) from here on.
     Rewrite(Template),
+    /// `uri`: the URI with a part changed from here on.
+    ChangeUri(UriChange),
     /// `encode`: compress the answer where the client and the answer allow it.
     Encode(Encode),
     /// `early_hints`: what a client can load while it waits for the response.

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use onehop_config::checked::PathPattern;
 
 use crate::glob;
-use crate::uri::{decode_at, with_leading_slash};
+use crate::uri::{decode_at, replace, with_leading_slash};
 
 /// Stands for `%2f` in the canonical form. A NUL is in no path: both of its spellings are refused.
 pub const ENCODED_SLASH: u8 = 0;
@@ -147,6 +147,32 @@ impl<'a> RequestPath<'a> {
         let doubled = rest.iter().take_while(|byte| **byte == b'/').count().saturating_sub(1);
         let rest = with_leading_slash(rest.get(doubled..).unwrap_or_default());
         Some(RequestPath::read(Cow::Owned(rest)))
+    }
+
+    /// Takes off an end, which is given decoded; `None` where the path does not end so. Case does not matter, as in patterns.
+    pub fn without_suffix(&self, suffix: &str) -> Option<Result<RequestPath<'static>, Ambiguous>> {
+        let keeps_escapes = suffix.contains('%');
+        let mut ends = Vec::new();
+        let mut at = 0;
+        while let Some((byte, next)) = decode_at(&self.sent, at) {
+            let is_encoded_slash = keeps_escapes && byte == b'/' && next > at + 1;
+            ends.push((if is_encoded_slash { ENCODED_SLASH } else { byte }, at));
+            at = next;
+        }
+        let expected = decode(suffix.as_bytes());
+        let end = ends.split_off(ends.len().checked_sub(expected.len())?);
+        let is_same =
+            end.iter().zip(&*expected).all(|((byte, _), expected)| byte.eq_ignore_ascii_case(expected));
+        let rest = self.sent.get(..end.first().map_or(at, |(_, begin)| *begin)).unwrap_or_default();
+        is_same.then(|| RequestPath::read(Cow::Owned(rest.to_vec())))
+    }
+
+    /// With other bytes where `find` stands, at most so often. `find` is compared with what is passed on; runs of slashes
+    /// are one slash unless it has such a run, as in Caddy.
+    pub fn replaced(&self, find: &[u8], by: &[u8], most: usize) -> Result<RequestPath<'static>, Ambiguous> {
+        let has_run = find.windows(2).any(|pair| pair == b"//");
+        let path = if has_run { Cow::Borrowed(&*self.sent) } else { merge(&self.sent) };
+        RequestPath::read(Cow::Owned(with_leading_slash(&replace(&path, find, by, most))))
     }
 }
 
@@ -525,6 +551,43 @@ mod tests {
             let taken = read(path).unwrap().without_prefix(prefix);
             let taken = taken.map(|taken| String::from_utf8(taken.unwrap().sent().to_vec()).unwrap());
             assert_eq!(taken.as_deref(), rest, "{path} {prefix}");
+        }
+    }
+
+    #[test]
+    fn an_end_is_taken_off_however_it_is_spelled_and_the_rest_stays_as_it_is() {
+        for (path, suffix, rest) in [
+            ("/a%20b.html", ".html", Some("/a%20b")),
+            ("/a.HT%4dl", ".html", Some("/a")),
+            ("/a/", "/", Some("/a")),
+            ("/a%2f", "/", Some("/a")),
+            ("/a%2f", "%2F", Some("/a")),
+            ("/a/", "%2f", None),
+            ("/", "/", Some("/")),
+            ("/a.htm", ".html", None),
+            ("/a", "/long/a", None),
+        ] {
+            let taken = read(path).unwrap().without_suffix(suffix);
+            let taken = taken.map(|taken| String::from_utf8(taken.unwrap().sent().to_vec()).unwrap());
+            assert_eq!(taken.as_deref(), rest, "{path} {suffix}");
+        }
+        assert_eq!(read("/a/b%2f.x").unwrap().without_suffix("b%2f.x").unwrap().unwrap().sent(), b"/a/");
+    }
+
+    #[test]
+    fn what_is_replaced_is_read_anew() {
+        for (path, find, by, most, expected) in [
+            ("/a/b/a", "/a", "/c", usize::MAX, Ok("/c/b/c")),
+            ("/a/b/a", "/a", "/c", 1, Ok("/c/b/a")),
+            ("//docs//x", "/docs/", "/v1/", usize::MAX, Ok("/v1/x")),
+            ("/a//b", "//", "-", usize::MAX, Ok("/a-b")),
+            ("/a/b", "/a/", "", usize::MAX, Ok("/b")),
+            ("/a/x/b", "x", "..", usize::MAX, Ok("/b")),
+            ("/a/x", "x", "%2e%2e", usize::MAX, Err(Ambiguous)),
+        ] {
+            let replaced = read(path).unwrap().replaced(find.as_bytes(), by.as_bytes(), most);
+            let replaced = replaced.map(|path| String::from_utf8(path.sent().to_vec()).unwrap());
+            assert_eq!(replaced, expected.map(str::to_owned), "{path} {find} {by}");
         }
     }
 

@@ -66,6 +66,23 @@ pub fn rewrite(to: &[u8]) -> (Option<Vec<u8>>, Option<Vec<u8>>) {
     ((!path.is_empty()).then(|| with_leading_slash(path)), query)
 }
 
+/// The text with `by` wherever `find` stands, at most so often from its beginning. An empty `find` is nowhere.
+pub fn replace(text: &[u8], find: &[u8], by: &[u8], most: usize) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len());
+    let (mut at, mut count) = (0, 0);
+    while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
+        if count < most && !find.is_empty() && rest.starts_with(find) {
+            out.extend_from_slice(by);
+            at += find.len();
+            count += 1;
+        } else {
+            out.extend(rest.first());
+            at += 1;
+        }
+    }
+    out
+}
+
 /// Bytes that may stand in a path as they are (RFC 3986 section 3.3); everything else is escaped.
 pub fn escape_path(decoded: &[u8], out: &mut Vec<u8>) {
     for byte in decoded {

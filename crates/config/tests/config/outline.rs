@@ -43,6 +43,7 @@ fn step(step: &Step) -> (String, &[Route]) {
         }
         Step::Redirect { to, kind: RedirectKind::Html } => format!("redir {} html", template(to)),
         Step::Rewrite(to) => format!("rewrite {}", template(to)),
+        Step::ChangeUri(change) => format!("uri {change:?}"),
         Step::Encode(encode) => format!("encode {:?} from {}", encode.encodings, encode.minimum_length),
         Step::EarlyHints(hints) => {
             format!("early_hints {}{}", hints.links.join(", "), if hints.learn { " learn" } else { "" })

@@ -455,7 +455,12 @@ fn other_ways_to_change_a_uri_are_not_yet_there() {
     for (line, message) in [
         ("uri", "has no argument"),
         ("uri strip_prefix", "do not fit"),
-        ("uri replace /a /b", "`uri replace` is a feature of Caddy"),
+        ("uri replace /a", "do not fit"),
+        ("uri replace \"\" /b", "stands nowhere"),
+        ("uri replace /a /b?c", "can stand in no path"),
+        ("uri replace /a %2", "can stand in no path"),
+        ("uri replace /a /b 0", "no number of times"),
+        ("uri path_regexp /a /b", "`uri path_regexp` is a feature of Caddy"),
         ("uri strip_prefx /a", "did you mean `strip_prefix`"),
     ] {
         let problems = Memory::main(&format!(":80 {{\n\t{line}\n\trespond x\n}}\n")).load();

@@ -1,5 +1,6 @@
 //! `onehop logs`: the last requests, lines of applications and events, as the control socket gives them.
 
+use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, SystemTime};
 
@@ -11,6 +12,9 @@ use crate::control_client::{number, text};
 use crate::failure::Failure;
 use crate::report::printable;
 use crate::units::{bytes, counted, duration, rfc3339_milliseconds};
+
+/// Characters of a line that a person is shown: before an error in minified code, Node.js prints the whole of it as one line.
+const SHOWN_CHARACTERS_MAX: usize = 2_000;
 
 pub(crate) fn logs(arguments: &Logs) -> Result<(), Failure> {
     let wanted = Wanted::of(arguments);
@@ -89,7 +93,14 @@ fn for_a_person(line: &Value) -> String {
         ("request", None) => printable(text(line, "text")).into_owned(),
         _ => text(line, "text").to_owned(),
     };
-    format!("{time} {}", shown.trim_start())
+    format!("{time} {}", bounded(shown.trim_start()))
+}
+
+fn bounded(line: &str) -> Cow<'_, str> {
+    let Some((at, _)) = line.char_indices().nth(SHOWN_CHARACTERS_MAX) else { return Cow::Borrowed(line) };
+    let (begin, rest) = line.split_at(at);
+    let more = counted(rest.chars().count() as u64, "more character");
+    Cow::Owned(format!("{begin}… {more}: `onehop logs --json` shows them"))
 }
 
 /// Fields that a `format filter` leaves out are left out here, too.
@@ -126,6 +137,20 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_line_of_minified_code_is_shown_by_its_beginning() {
+        let code = "ü".repeat(SHOWN_CHARACTERS_MAX);
+        let shown = |text: &str| for_a_person(&json!({"time": "T", "kind": "output", "text": text}));
+        assert_eq!(shown(&code), format!("T {code}"));
+        assert_eq!(
+            shown(&format!("{code}x")),
+            format!("T {code}… 1 more character: `onehop logs --json` shows them")
+        );
+        assert!(
+            shown(&format!("{code}xyz")).ends_with("… 3 more characters: `onehop logs --json` shows them")
+        );
+    }
 
     fn request_line() -> Value {
         json!({

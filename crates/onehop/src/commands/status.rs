@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::certs;
 use super::control::{ask, ask_within};
+use super::{certs, workers};
 use crate::arguments::Status;
 use crate::control_client::{list, number, text};
 use crate::failure::Failure;
@@ -140,7 +140,7 @@ fn sites(sites: &[Value]) -> String {
     table(&columns, &rows.collect::<Vec<_>>())
 }
 
-/// Applications as a whole; `onehop workers` shows their processes.
+/// Applications as a whole, and below them why some have no workers; `onehop workers` shows their processes.
 fn apps(apps: &[Value]) -> String {
     let rows = apps.iter().map(|app| {
         let workers = list(app, "workers");
@@ -164,7 +164,14 @@ fn apps(apps: &[Value]) -> String {
         Right("FAILURES"),
         Right("MEMORY"),
     ];
-    table(&columns, &rows.collect::<Vec<_>>())
+    let mut page = table(&columns, &rows.collect::<Vec<_>>());
+    for app in apps {
+        let reason = workers::reason(app);
+        if !reason.is_empty() {
+            page.push_str(&format!("{} is {}:\n{reason}", text(app, "app"), text(app, "state")));
+        }
+    }
+    page
 }
 
 /// Each `reverse_proxy` with its upstreams, and below them why some get no requests.
@@ -280,6 +287,9 @@ mod tests {
                     {"pid": 1, "state": "serving", "in_flight": 3, "requests": 7, "age_seconds": 9,
                      "resident_bytes": 50_123_456, "lag_ms": 0.3},
                 ],
+            }, {
+                "app": "next", "state": "failing", "reason": "exited with code 1\nError: no build\n", "wanted": 1,
+                "queued": 12, "failures": 7, "workers": [],
             }],
             "proxies": [{
                 "proxy": "10.0.0.1:80 10.0.0.2:80 {header.X-Shard}:80", "policy": "least_conn",

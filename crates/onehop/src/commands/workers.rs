@@ -76,9 +76,7 @@ fn page(apps: &[Value]) -> String {
             counted(number(app, "queued"), "request"),
             counted(number(app, "failures"), "failure"),
         ));
-        if let Some(reason) = app.get("reason").and_then(Value::as_str) {
-            reason.trim_end().lines().for_each(|line| page.push_str(&format!("    {line}\n")));
-        }
+        page.push_str(&reason(app));
     }
     let rows = apps.iter().flat_map(|app| list(app, "workers").iter().map(move |worker| row(app, worker)));
     let columns = [
@@ -94,6 +92,12 @@ fn page(apps: &[Value]) -> String {
     ];
     page.push_str(&table(&columns, &rows.collect::<Vec<_>>()));
     page
+}
+
+/// Why it has no workers, in lines of their own; empty where nothing is wrong.
+pub(super) fn reason(app: &Value) -> String {
+    let reason = app.get("reason").and_then(Value::as_str).unwrap_or_default();
+    reason.trim_end().lines().map(|line| format!("    {line}\n")).collect()
 }
 
 fn row(app: &Value, worker: &Value) -> Vec<String> {

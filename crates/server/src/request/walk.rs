@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 
+use onehop_config::checked::UriChange;
 use onehop_message::error::HttpError;
 use onehop_message::path::RequestPath;
 use onehop_message::uri;
@@ -165,6 +166,21 @@ fn take<'a>(action: &'a Action, context: &mut RequestContext<'a>) -> Result<(), 
         Action::LogAppend(append) => {
             let value = append.early.then(|| route::expand(&append.value, context, route::Into::Text));
             context.appended.get_or_insert_default().push((append, value));
+        }
+        Action::ChangeUri(UriChange::StripSuffix(suffix)) => {
+            if let Some(path) = context.request.path.without_suffix(suffix) {
+                context.request.path = path.map_err(|_| HttpError::BadPath)?;
+            }
+        }
+        // As in Caddy, in the path and in the query.
+        Action::ChangeUri(UriChange::Replace { find, by, most }) => {
+            let (find, by) = (find.as_bytes(), by.as_bytes());
+            let path = context.request.path.replaced(find, by, *most);
+            context.request.path = path.map_err(|_| HttpError::BadPath)?;
+            if let Some(query) = &context.request.query {
+                let query = uri::replace(query, find, by, *most);
+                context.request.query = (!query.is_empty()).then_some(Cow::Owned(query));
+            }
         }
         Action::Rewrite(to) => {
             let to = route::expand(to, context, route::Into::Uri);

@@ -126,6 +126,14 @@ fn a_prefix_is_taken_off_for_what_follows() {
 }
 
 #[test]
+fn an_end_is_taken_off_and_a_text_replaced_for_what_follows() {
+    let server = server("uri strip_suffix .html\nuri replace /old /new 1\nrespond {uri}");
+    assert_eq!(get(&server, "/old/old/a.html?b=/old/old").text(), "/new/old/a?b=/new/old");
+    assert_eq!(get(&server, "/OLD/a.HTML").text(), "/OLD/a");
+    assert_eq!(get(&server, "/.html").text(), "/");
+}
+
+#[test]
 fn an_error_that_the_file_asks_for_takes_the_error_routes_with_its_message() {
     let server = server(
         "error /gone/* \"{path} is gone\" 410\nerror /broken \"oh no\"\nerror /plain 404\nrespond open\nhandle_errors {\n\

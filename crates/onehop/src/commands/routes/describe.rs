@@ -7,7 +7,7 @@ use onehop_config::checked::proxy::{BalancePolicy, Proxy, ProxyAddress, ProxyUps
 use onehop_config::checked::{
     App, AppAddress, AppRun, Condition, Encoding, FileMatch, HeaderOp, HeaderTest, HostPattern, Matcher,
     Network, Part, PathPattern, Placeholder, ProtocolTest, QueryTest, RedirectKind, Step, Template,
-    WorkerCount,
+    UriChange, WorkerCount,
 };
 
 /// The directive, and what it does. `usual_status` is what `respond` answers with where nothing is written.
@@ -24,6 +24,8 @@ pub(super) fn step(step: &Step, usual_status: &str) -> (&'static str, String) {
         }
         Step::Redirect { to, kind: RedirectKind::Html } => ("redir", format!("{} html", template(to))),
         Step::Rewrite(to) => ("rewrite", template(to)),
+        Step::ChangeUri(UriChange::StripSuffix(suffix)) => ("uri", format!("takes {suffix} off the end")),
+        Step::ChangeUri(UriChange::Replace { find, by, .. }) => ("uri", format!("replaces {find} by {by}")),
         Step::Encode(encode) => ("encode", codings(&encode.encodings)),
         Step::EarlyHints(hints) => {
             let learn = hints.learn.then_some("learn");

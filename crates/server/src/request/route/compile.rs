@@ -182,6 +182,7 @@ fn action(step: &Step, known: Known<'_>, inside: &Around) -> Action {
         Step::Header(settings) => Action::Header(settings.clone(), header::compile(&settings.ops)),
         Step::Redirect { to, kind } => Action::Target(Target::Redirect { to: to.clone(), kind: *kind }),
         Step::Rewrite(to) => Action::Rewrite(to.clone()),
+        Step::ChangeUri(change) => Action::ChangeUri(change.clone()),
         Step::Encode(encode) => Action::Encode(encode.clone()),
         // What it has learned ends with the configuration.
         Step::EarlyHints(settings) => Action::EarlyHints(Box::new(EarlyHints::new(settings))),

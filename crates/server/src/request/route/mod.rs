@@ -16,6 +16,7 @@ use onehop_certificates::loaded::Loaded;
 use onehop_config::checked::limit::Priority;
 use onehop_config::checked::{
     self, Encode, FileServer, HeaderStep, LogAppend, ProxyProtocol, RedirectKind, Spa, Template, Tracing,
+    UriChange,
 };
 use onehop_message::methods::Methods;
 use onehop_metrics::access_log::{LogTarget, Logs};
@@ -143,6 +144,7 @@ pub enum Action {
     Root(Root),
     Header(HeaderStep, Vec<Option<Regex>>),
     Rewrite(Template),
+    ChangeUri(UriChange),
     Encode(Encode),
     EarlyHints(Box<EarlyHints>),
     /// Its number among the site's.
