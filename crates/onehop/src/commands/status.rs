@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::certs;
 use super::control::{ask, ask_within};
-use super::{certs, workers};
 use crate::arguments::Status;
 use crate::control_client::{list, number, text};
 use crate::failure::Failure;
@@ -166,7 +166,7 @@ fn apps(apps: &[Value]) -> String {
     ];
     let mut page = table(&columns, &rows.collect::<Vec<_>>());
     for app in apps {
-        let reason = workers::reason(app);
+        let reason = reason(app);
         if !reason.is_empty() {
             page.push_str(&format!("{} is {}:\n{reason}", text(app, "app"), text(app, "state")));
         }
@@ -260,6 +260,12 @@ fn limits(limits: &[Value]) -> String {
 /// Workers of an application that requests are handed to: not those that start, end or stand still.
 pub(super) fn serving(app: &Value) -> usize {
     list(app, "workers").iter().filter(|worker| text(worker, "state") == "serving").count()
+}
+
+/// Why it has no workers, in lines of their own; empty where nothing is wrong.
+pub(super) fn reason(app: &Value) -> String {
+    let reason = app.get("reason").and_then(Value::as_str).unwrap_or_default();
+    reason.trim_end().lines().map(|line| format!("    {line}\n")).collect()
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::control::ask;
-use super::status::serving;
+use super::status::{reason, serving};
 use crate::arguments::Workers;
 use crate::control_client::{list, number, text};
 use crate::failure::Failure;
@@ -92,12 +92,6 @@ fn page(apps: &[Value]) -> String {
     ];
     page.push_str(&table(&columns, &rows.collect::<Vec<_>>()));
     page
-}
-
-/// Why it has no workers, in lines of their own; empty where nothing is wrong.
-pub(super) fn reason(app: &Value) -> String {
-    let reason = app.get("reason").and_then(Value::as_str).unwrap_or_default();
-    reason.trim_end().lines().map(|line| format!("    {line}\n")).collect()
 }
 
 fn row(app: &Value, worker: &Value) -> Vec<String> {

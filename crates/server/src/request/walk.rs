@@ -123,6 +123,27 @@ impl<'a> Level<'a> {
     }
 }
 
+fn change_uri(change: &UriChange, context: &mut RequestContext<'_>) -> Result<(), HttpError> {
+    let request = &mut context.request;
+    match change {
+        UriChange::StripSuffix(suffix) => {
+            if let Some(path) = request.path.without_suffix(suffix) {
+                request.path = path.map_err(|_| HttpError::BadPath)?;
+            }
+        }
+        // As in Caddy, in the path and in the query.
+        UriChange::Replace { find, by, most } => {
+            let (find, by) = (find.as_bytes(), by.as_bytes());
+            request.path = request.path.replaced(find, by, *most).map_err(|_| HttpError::BadPath)?;
+            if let Some(query) = &request.query {
+                let query = uri::replace(query, find, by, *most);
+                request.query = (!query.is_empty()).then_some(Cow::Owned(query));
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Notes a step that answers nothing.
 fn take<'a>(action: &'a Action, context: &mut RequestContext<'a>) -> Result<(), HttpError> {
     match action {
@@ -167,21 +188,7 @@ fn take<'a>(action: &'a Action, context: &mut RequestContext<'a>) -> Result<(), 
             let value = append.early.then(|| route::expand(&append.value, context, route::Into::Text));
             context.appended.get_or_insert_default().push((append, value));
         }
-        Action::ChangeUri(UriChange::StripSuffix(suffix)) => {
-            if let Some(path) = context.request.path.without_suffix(suffix) {
-                context.request.path = path.map_err(|_| HttpError::BadPath)?;
-            }
-        }
-        // As in Caddy, in the path and in the query.
-        Action::ChangeUri(UriChange::Replace { find, by, most }) => {
-            let (find, by) = (find.as_bytes(), by.as_bytes());
-            let path = context.request.path.replaced(find, by, *most);
-            context.request.path = path.map_err(|_| HttpError::BadPath)?;
-            if let Some(query) = &context.request.query {
-                let query = uri::replace(query, find, by, *most);
-                context.request.query = (!query.is_empty()).then_some(Cow::Owned(query));
-            }
-        }
+        Action::ChangeUri(change) => change_uri(change, context)?,
         Action::Rewrite(to) => {
             let to = route::expand(to, context, route::Into::Uri);
             let (path, query) = uri::rewrite(&to);
