@@ -373,9 +373,9 @@ pub enum UriChange {
     Replace {
         /// What is replaced; not empty.
         find: String,
-        /// What stands there then: characters of a path (RFC 3986 section 3.3).
+        /// The replacement: only characters that a path may have (RFC 3986 section 3.3).
         by: String,
-        /// How often at most, in the path and in the query each.
+        /// Occurrences that are replaced at most, in the path and in the query each.
         most: usize,
     },
 }

@@ -49,8 +49,8 @@ pub struct Driver<S: AsyncRead + AsyncWrite + Unpin> {
 /// Asks a server whether it is there.
 pub struct Pinger(PingPong);
 
-/// The limit of streams that h2 is told before the server's settings come. The server cannot set this one: a setting has
-/// 32 bits (RFC 9113 section 6.5.1).
+/// The limit of streams that h2 has until the server's SETTINGS arrive. No SETTINGS frame can contain it: values have 32 bits
+/// (RFC 9113 section 6.5.1).
 const STREAMS_MAX_UNKNOWN: usize = usize::MAX - 1;
 
 /// Begins a connection. The server's settings have not come when this is done: [`Requests::streams_max`] is 1 until then.

@@ -149,7 +149,7 @@ impl<'a> RequestPath<'a> {
         Some(RequestPath::read(Cow::Owned(rest)))
     }
 
-    /// Takes off an end, which is given decoded; `None` where the path does not end so. Case does not matter, as in patterns.
+    /// Removes a suffix, which is given decoded, in any case, as in patterns; `None` if the path does not end with it.
     pub fn without_suffix(&self, suffix: &str) -> Option<Result<RequestPath<'static>, Ambiguous>> {
         let keeps_escapes = suffix.contains('%');
         let mut ends = Vec::new();
@@ -167,8 +167,8 @@ impl<'a> RequestPath<'a> {
         is_same.then(|| RequestPath::read(Cow::Owned(rest.to_vec())))
     }
 
-    /// With other bytes where `find` stands, at most so often. `find` is compared with what is passed on; runs of slashes
-    /// are one slash unless it has such a run, as in Caddy.
+    /// Replaces the first `most` occurrences of `find` in the path as it is passed on, escapes included. As in Caddy,
+    /// several slashes in a row count as one, unless `find` has two in a row.
     pub fn replaced(&self, find: &[u8], by: &[u8], most: usize) -> Result<RequestPath<'static>, Ambiguous> {
         let has_run = find.windows(2).any(|pair| pair == b"//");
         let path = if has_run { Cow::Borrowed(&*self.sent) } else { merge(&self.sent) };

@@ -66,7 +66,7 @@ pub fn rewrite(to: &[u8]) -> (Option<Vec<u8>>, Option<Vec<u8>>) {
     ((!path.is_empty()).then(|| with_leading_slash(path)), query)
 }
 
-/// The text with `by` wherever `find` stands, at most so often from its beginning. An empty `find` is nowhere.
+/// The text with its first `most` occurrences of `find` replaced by `by`. An empty `find` replaces nothing.
 pub fn replace(text: &[u8], find: &[u8], by: &[u8], most: usize) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let (mut at, mut count) = (0, 0);

@@ -125,8 +125,8 @@ impl Pools {
         let pool = pools.entry(peer.id).or_insert_with(|| Pool::new(peer));
         let streams = &pool.http2;
         let wait = Step::Wait { changed: Rc::clone(&streams.changed), failures: streams.failures };
-        // A request can use a connection that is being opened for the minimum, and one whose settings have not come takes
-        // more requests once they have.
+        // A connection that is being opened for `pool min` will do for this request. So will one that waits for the
+        // server's SETTINGS: it accepts more requests after them.
         let is_settling = streams.connections.iter().any(|connection| connection.is_settling());
         if streams.is_dialling.get() || pool.refill.dialling > 0 || is_settling {
             return wait;

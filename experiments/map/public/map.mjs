@@ -40,7 +40,10 @@ function move(x, y) {
   draw();
 }
 
-/** Asks for what is seen; with `since` for what changed there after that. Whoever asks later is the one that counts. */
+/**
+ * Asks for what is seen; with `since`, for what changed there after that. A later question aborts the one before. A measured
+ * one counts from `begun`, also where it is tried again.
+ */
 async function ask({ since = 0, measured = false, begun = performance.now() } = {}) {
   asking?.abort();
   const mine = new AbortController();

@@ -1,4 +1,4 @@
-//! `uri`: takes the beginning or the end of the path off, or replaces a part of the URI, for what follows.
+//! `uri`: removes a prefix or a suffix of the path, or replaces a part of the URI, for what follows.
 
 use super::placed;
 use crate::arguments::{no_block, wrong_arguments};
@@ -34,7 +34,7 @@ pub(super) fn uri(
             Ok(vec![placed("uri", chosen, line, Step::HandlePath { prefix, routes: Vec::new() })])
         }
         ("strip_suffix", [suffix]) => {
-            let change = UriChange::StripSuffix(fixed(cx.source, suffix, "an end to take off")?);
+            let change = UriChange::StripSuffix(fixed(cx.source, suffix, "a suffix to remove")?);
             Ok(vec![placed("uri", chosen, line, Step::ChangeUri(change))])
         }
         ("replace", [find, by, times @ ..]) if times.len() <= 1 => {
@@ -66,17 +66,17 @@ fn replace(
     let text = fixed(cx.source, find, "a text to replace")?;
     let other = fixed(cx.source, by, "the text that replaces it")?;
     if text.is_empty() {
-        return Err(Problem::error("path", &find.place, "an empty text stands nowhere")
+        return Err(Problem::error("path", &find.place, "the text to replace is empty")
             .help("write the part of the URI that is to be replaced"));
     }
     if !is_of_path(other.as_bytes()) {
-        return Err(Problem::error("path", &by.place, "this can stand in no path")
+        return Err(Problem::error("path", &by.place, "a path cannot contain this replacement")
             .help("escape other characters, as in %20 (RFC 3986 section 3.3); `rewrite` sets a query"));
     }
     let most = match times {
         None => usize::MAX,
         Some(times) => times.text.parse().ok().filter(|times| *times > 0).ok_or_else(|| {
-            Problem::error("number", &times.place, "this is no number of times")
+            Problem::error("number", &times.place, "this is not a number of times")
                 .help(format!("it is written `{USAGE}`"))
         })?,
     };

@@ -24,7 +24,7 @@ pub(super) fn step(step: &Step, usual_status: &str) -> (&'static str, String) {
         }
         Step::Redirect { to, kind: RedirectKind::Html } => ("redir", format!("{} html", template(to))),
         Step::Rewrite(to) => ("rewrite", template(to)),
-        Step::ChangeUri(UriChange::StripSuffix(suffix)) => ("uri", format!("takes {suffix} off the end")),
+        Step::ChangeUri(UriChange::StripSuffix(suffix)) => ("uri", format!("removes {suffix} from the end")),
         Step::ChangeUri(UriChange::Replace { find, by, .. }) => ("uri", format!("replaces {find} by {by}")),
         Step::Encode(encode) => ("encode", codings(&encode.encodings)),
         Step::EarlyHints(hints) => {
