@@ -109,9 +109,12 @@ impl Recent {
         u32::try_from(number).unwrap_or(u32::MAX)
     }
 
-    /// Adds lines of an access log.
-    pub(crate) fn add_requests(&self, text: String, marks: Vec<Mark>) {
+    /// Adds lines of an access log. A quiet server's batches have room for many more lines than they hold: that is given back,
+    /// or a few lines would be all that is kept.
+    pub(crate) fn add_requests(&self, mut text: String, mut marks: Vec<Mark>) {
         if !marks.is_empty() {
+            text.shrink_to_fit();
+            marks.shrink_to_fit();
             self.add(Lines::Requests { text, marks });
         }
     }
@@ -307,6 +310,19 @@ mod tests {
         let kept = unread.text.lines().count() as u64;
         assert!(kept < 1100 && kept > 700, "{kept}");
         assert_eq!((unread.missed, unread.next), (3000 - 10 - kept, 3000));
+    }
+
+    #[test]
+    fn lines_that_come_one_by_one_are_kept_as_long_as_their_texts_fit() {
+        let recent = Recent::default();
+        for number in 0..1000 {
+            let mut text = String::with_capacity(crate::limits::LOG_BATCH_BYTES);
+            text.push_str(&"x".repeat(500));
+            let mut marks = Vec::with_capacity(crate::limits::LOG_BATCH_MARKS);
+            marks.push(mark(number, text.len(), 0, 502));
+            recent.add_requests(text, marks);
+        }
+        assert_eq!(recent.read(0).text.lines().count(), 1000);
     }
 
     #[test]
