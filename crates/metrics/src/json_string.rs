@@ -6,11 +6,29 @@ use std::net::IpAddr;
 /// Digits that [`push_filled`] writes at most: those of nanoseconds.
 const DIGITS_MAX: usize = 9;
 
-/// Whether all bytes are printable ASCII without quotation marks and backslashes, so that no format escapes any of them. Without a
-/// branch for each byte, the compiler compares many at once.
+/// Bytes that [`is_plain`] looks at together.
+type Word = [u8; 8];
+
+/// Whether all bytes are printable ASCII without quotation marks and backslashes, so that no format escapes any of them.
 pub(crate) fn is_plain(bytes: &[u8]) -> bool {
-    let is_plain = |byte: u8| (byte.wrapping_sub(b' ') < 0x5f) & (byte != b'"') & (byte != b'\\');
-    bytes.iter().fold(true, |all, byte| all & is_plain(*byte))
+    let (words, rest) = bytes.as_chunks();
+    // The last word overlaps the one before: most texts have a rest, and few have less than a word.
+    match bytes.last_chunk() {
+        Some(last) if !rest.is_empty() => words.iter().all(is_plain_word) && is_plain_word(last),
+        Some(_) => words.iter().all(is_plain_word),
+        None => bytes.iter().all(|byte| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\')),
+    }
+}
+
+/// The tests for a byte of zero and for one below another, for eight bytes at once (Bit Twiddling Hacks, "Determine if a word has
+/// a byte less than n"): exact where only yes or no counts.
+fn is_plain_word(word: &Word) -> bool {
+    const EACH: u64 = u64::from_ne_bytes([1; 8]);
+    const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
+    let word = u64::from_ne_bytes(*word);
+    let below = |word: u64, byte: u8| word.wrapping_sub(EACH * u64::from(byte)) & !word;
+    let is = |byte: u8| below(word ^ (EACH * u64::from(byte)), 1);
+    (word | below(word, b' ') | is(b'"') | is(b'\\') | is(0x7f)) & HIGH == 0
 }
 
 /// A JSON string of any bytes; what is not UTF-8 becomes U+FFFD.
@@ -78,6 +96,14 @@ mod tests {
             let mut out = String::new();
             push_json(&mut out, &[byte]);
             assert_eq!(out.len() == 3, is_printable, "{byte:#x}: {out}");
+            // Wherever it stands, whatever stands before and behind it.
+            for (length, place) in (1..20).flat_map(|length| (0..length).map(move |place| (length, place))) {
+                for other in [b' ', b'a', b'~'] {
+                    let mut text = vec![other; length];
+                    text[place] = byte;
+                    assert_eq!(is_plain(&text), is_printable, "{byte:#x} at {place} of {length}");
+                }
+            }
         }
     }
 

@@ -123,13 +123,15 @@ impl Writer<'_, '_> {
         self.out.push(':');
     }
 
-    /// A name that needs no escape.
+    /// A name that needs no escape. Inlined, so that its length is known.
+    #[inline(always)]
     fn literal_key(&mut self, name: &'static str) {
         self.out.push_str(if self.out.ends_with('{') { "\"" } else { ",\"" });
         self.out.push_str(name);
         self.out.push_str("\":");
     }
 
+    #[inline(always)]
     fn text(&mut self, field: &LogField, name: &'static str, value: &[u8]) {
         match self.filter.and_then(|filter| filter.rule(field)) {
             None => {
@@ -200,14 +202,14 @@ impl Writer<'_, '_> {
         find: for<'r> fn(&'r Filter, &[u8]) -> Option<&'r FieldAction>,
     ) {
         let fields: Vec<_> = fields.collect();
-        for (number, (name, _)) in fields.iter().enumerate() {
-            let same = |other: &[u8]| other.len() == name.len() && other.eq_ignore_ascii_case(name);
-            let (earlier, later) = fields.split_at(number);
-            if earlier.iter().any(|(earlier, _)| same(earlier)) {
+        for (number, (name, first)) in fields.iter().enumerate() {
+            let is_same =
+                |(other, _): &&(&[u8], &[u8])| other.len() == name.len() && other.eq_ignore_ascii_case(name);
+            if fields.iter().take(number).any(|field| is_same(&field)) {
                 continue;
             }
-            let values = later.iter().filter(|(other, _)| same(other));
-            let mut values = values.map(|(_, value)| line.shown(name, value));
+            let later = fields.iter().skip(number + 1).filter(is_same).map(|(_, value)| *value);
+            let mut values = std::iter::once(*first).chain(later).map(|value| line.shown(name, value));
             match self.filter.and_then(|filter| find(filter, name)) {
                 None => {
                     self.key(name);
