@@ -21,8 +21,14 @@ fuzz_target!(|data: &[u8]| {
                 let fields = request.field_lines().expect("a request that was read can be sent");
                 // The codec checks the lines once more.
                 let (method, url) = (request.method.as_bytes(), request.url.path.as_bytes());
-                let head =
-                    AskHead { method, target: url, fields: &fields, body: BodyLength::None, upgrade: false, trailers: false };
+                let head = AskHead {
+                    method,
+                    target: url,
+                    fields: &fields,
+                    body: BodyLength::None,
+                    upgrade: false,
+                    trailers: false,
+                };
                 ClientCodec::new(Limits::default())
                     .write_request_head(&mut Vec::new(), head)
                     .expect("a head");

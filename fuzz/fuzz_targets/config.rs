@@ -14,7 +14,11 @@ struct Everywhere<'a>(&'a str);
 impl Source for Everywhere<'_> {
     fn read(&self, path: &Path) -> io::Result<String> {
         // A few names exist, so that both branches of an import are taken.
-        if path.to_string_lossy().len() < 12 { Ok(self.0.to_owned()) } else { Err(io::ErrorKind::NotFound.into()) }
+        if path.to_string_lossy().len() < 12 {
+            Ok(self.0.to_owned())
+        } else {
+            Err(io::ErrorKind::NotFound.into())
+        }
     }
 
     fn entry(&self, path: &Path) -> Option<Entry> {

@@ -36,7 +36,12 @@ impl Source for One<'_> {
 fn settings(text: &str) -> Option<String> {
     let loaded = load(Path::new("Onehopfile"), FileKind::Onehopfile, &One(text)).ok()?;
     let shown = format!("{:?}", loaded.checked);
-    Some(shown.split("line: ").map(|part| part.trim_start_matches(|letter: char| letter.is_ascii_digit())).collect())
+    Some(
+        shown
+            .split("line: ")
+            .map(|part| part.trim_start_matches(|letter: char| letter.is_ascii_digit()))
+            .collect(),
+    )
 }
 
 fuzz_target!(|text: &str| {

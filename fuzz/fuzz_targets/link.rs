@@ -17,7 +17,9 @@ fuzz_target!(|value: &[u8]| {
                 again.extend_from_slice(text);
             }
         }
-        let [read] = links(&again).collect::<Vec<_>>()[..] else { panic!("one link became others: {again:?}") };
+        let [read] = links(&again).collect::<Vec<_>>()[..] else {
+            panic!("one link became others: {again:?}")
+        };
         assert_eq!(read.target, link.target);
         assert!(read.parameters().eq(link.parameters().filter(is_plain)), "{again:?}");
     }

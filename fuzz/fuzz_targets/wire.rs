@@ -21,13 +21,17 @@ fuzz_target!(|bytes: &[u8]| {
 });
 
 fn one(bytes: &[u8], from: Sender, connection: ConnectionKind) {
-    let Ok(Some((frame, taken))) = decode(bytes, from, connection) else { panic!("a frame needs what follows it") };
+    let Ok(Some((frame, taken))) = decode(bytes, from, connection) else {
+        panic!("a frame needs what follows it")
+    };
     assert_eq!(taken, bytes.len());
     assert_eq!(decode(&bytes[..taken - 1], from, connection), Ok(None));
     let Ok(written) = again::write(&frame) else { return };
     assert!(written.len() <= taken);
     assert_eq!(written == bytes, again::is_canonical(&frame, bytes, from));
-    let Ok(Some((second, length))) = decode(&written, from, connection) else { panic!("unreadable when written") };
+    let Ok(Some((second, length))) = decode(&written, from, connection) else {
+        panic!("unreadable when written")
+    };
     assert_eq!(length, written.len());
     assert_eq!((second.slot, second.generation, second.end), (frame.slot, frame.generation, frame.end));
     assert_eq!(again::write(&second).as_ref(), Ok(&written));

@@ -4,6 +4,7 @@
 // With ONEHOP_COLD_RUNS=10 it is the long acceptance instead: 2, 4 and 10 times, each so often, against what Node alone
 // answers in the same run; ONEHOP_COLD_LOADS=4,10 picks loads, ONEHOP_COLD_CORES=0 pins server and worker to a core (run
 // the test itself under `taskset -c 1` then).
+// Alone: the goodput of a server that has all cores.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";

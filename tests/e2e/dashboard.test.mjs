@@ -1,6 +1,7 @@
 // The dashboard of a running onehop in a browser: every view opens without a complaint, what it counts is what was asked,
 // and it replaces workers. What each view shows is tested in dashboard/test, before a server made by hand.
 // Needs: Chromium.
+// Alone: what the page shows is held against the load.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";

@@ -1,6 +1,7 @@
 // The map of experiments/ as a user has it: the same bytes from every variant, a database that is killed, hangs and comes back, and
 // the page in a browser. Without its virtual environment (README.md of the experiment) Flask is left out.
 // Needs: Chromium, mariadb-server.
+// Alone: the time of a pan beside 100 clients.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";

@@ -1,4 +1,5 @@
 // docs/guide/small-vps.md, step by step: on the other side there is nothing but the file that was copied.
+// Needs: the static onehop.
 
 import assert from "node:assert/strict";
 import { copyFileSync, cpSync, existsSync, mkdirSync, readFileSync, renameSync, statSync, truncateSync, writeFileSync } from "node:fs";

@@ -4,6 +4,7 @@
 //
 // ONEHOP_TRY_FULL=1 gives each the time that a person would (four minutes altogether).
 // Needs: nginx and Caddy.
+// Alone: loads that compare two servers.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";

@@ -4,6 +4,7 @@
 //! This file knows the steps of each row and their order. What a step checks is known elsewhere: cargo, `tidy/`,
 //! `programs.rs`, `clients.rs`, `fuzz.rs`, `bench/`.
 
+use std::path::PathBuf;
 use std::thread::JoinHandle;
 
 use crate::clients::Clients;
@@ -18,7 +19,7 @@ use crate::{
 const CHECK: &[&str] = &["format", "clippy", "tidy", "claims", "quick-tests"];
 
 /// README's command: all that needs no foreign program but Node.
-const TEST: &[&str] = &["packages", "format", "tidy", "claims", "compile", "tests", "build", "end-to-end"];
+const TEST: &[&str] = &["packages", "format", "tidy", "claims", "compile", "tests", "end-to-end"];
 
 /// What `.ci/run` does after that: all that needs one, and what would make the row above too long.
 const CI: &[&str] = &[
@@ -89,7 +90,7 @@ fn row(title: &'static str, names: &'static [&'static str], words: &[&str]) -> O
     let mut beside = Beside::default();
     for &name in names.iter().filter(|name| only.iter().any(|wanted| wanted == *name)) {
         beside.begin_before(name, &only);
-        let built = !steps.failed("build");
+        let built = !steps.failed("compile") && !steps.failed("build");
         steps.step(name, || step(name, built, &mut beside));
     }
     steps.finish()
@@ -134,7 +135,7 @@ fn step(name: &str, built: bool, beside: &mut Beside) -> Outcome {
         }
         "tidy" => tidy::run(&[]),
         "claims" => claims::run(&[]),
-        "compile" => programs::build(Tests::All),
+        "compile" => compile(),
         "quick-tests" => programs::run(Tests::Quick),
         // Some tests hold the load's clock against the server's: nothing is built beside them.
         "tests" => beside.fetched().and_then(|()| programs::run(Tests::All)),
@@ -161,11 +162,21 @@ fn smoke_run(name: &str) -> Outcome {
     bench::run(bench, &["--smoke"])
 }
 
+/// The tests and the program that they start, which is also what end-to-end tests start.
+fn compile() -> Outcome {
+    workspace::use_program(debug_program());
+    programs::build(Tests::All)
+}
+
 /// The tests' own build, linked once more: as a static file, which also runs where nothing else is.
 fn build() -> Outcome {
-    workspace::use_program(workspace::target().join("debug/onehop"));
+    workspace::use_program(debug_program());
     let words = ["rustc", "--quiet", "--locked", "--package", "onehop", "--bin", "onehop"];
     quiet(programs::linting(&words).args(["--", "-C", "target-feature=+crt-static"]))
+}
+
+fn debug_program() -> PathBuf {
+    workspace::target().join("debug/onehop")
 }
 
 fn with_program(built: bool, work: &dyn Fn() -> Outcome) -> Outcome {
@@ -173,7 +184,7 @@ fn with_program(built: bool, work: &dyn Fn() -> Outcome) -> Outcome {
     match (built, program.is_file()) {
         (false, _) => Err(Skip("the program was not built".to_owned()).into()),
         (true, false) => {
-            let missing = format!("{} is not there: add `build` to --only", program.display());
+            let missing = format!("{} is not there: add `compile` to --only", program.display());
             Err(format!("{missing}, or name another program in ONEHOP_PROGRAM").into())
         }
         (true, true) => work(),

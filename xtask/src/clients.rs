@@ -1,11 +1,13 @@
 //! Tests in tests/e2e: real clients and applications against the program under test, run by Node.
 //!
-//! A file that needs more than Node says so in a line of its own, `// Needs: NAME.`; nothing else keeps a list.
+//! A file that needs more than Node says so in a line of its own, `// Needs: NAME.`, and one that measures, beside which nothing
+//! may run, `// Alone: REASON.`; nothing else keeps a list.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::steps::{Skip, command, note_skipped, quiet, shown, whole_output};
+use crate::steps::{Skip, command, note_skipped, quiet, shown};
 use crate::{Outcome, bench, install, workspace};
 
 /// Which files are run.
@@ -20,6 +22,12 @@ pub(crate) enum Clients {
 
 /// Begins the line that names what a file needs.
 const NEEDS: &str = "// Needs: ";
+
+/// Begins the line that says why nothing runs beside a file.
+const ALONE: &str = "// Alone: ";
+
+/// Files that run at a time: most of them wait for half of their time.
+const SIDE_BY_SIDE: usize = 3;
 
 /// Folders whose packages of npm the tests use.
 const NPM_FOLDERS: &[&str] = &["tests/e2e", "tests/e2e/apps", FRAMEWORKS, "examples/quickstart"];
@@ -55,30 +63,28 @@ pub(crate) fn packages() -> Outcome {
 /// Runs files of tests/e2e. `variables` lengthen them.
 pub(crate) fn run(clients: Clients, variables: &[(&str, &str)]) -> Outcome {
     packages()?;
-    let files: Vec<PathBuf> =
+    let mut files: Vec<PathBuf> =
         tests_in("tests/e2e")?.into_iter().filter(|file| clients.include(file)).collect();
-    let mut tests = Tests::of("clients", SECONDS, &files)?;
-    tests.node.envs(variables.iter().copied());
-    if clients == Clients::Node {
-        return tests.finish(shown);
+    let mut variables: Vec<(&str, OsString)> =
+        variables.iter().map(|(name, value)| (*name, value.into())).collect();
+    if clients != Clients::Node {
+        // First, because they take longest.
+        files.splice(0..0, tests_in(FRAMEWORKS)?);
+        match install::caddy() {
+            Ok(path) => variables.push(("ONEHOP_CADDY", path.into())),
+            Err(error) if error.is::<Skip>() => println!("    without Caddy: {error}"),
+            Err(error) => return Err(error),
+        }
+        variables.push(("ONEHOP_BUN", install::bun()?.into()));
     }
-    match install::caddy() {
-        Ok(path) => drop(tests.node.env("ONEHOP_CADDY", path)),
-        Err(error) if error.is::<Skip>() => println!("    without Caddy: {error}"),
-        Err(error) => return Err(error),
-    }
-    tests.node.env("ONEHOP_BUN", install::bun()?);
-    // These compare answers, whatever time they take: they run beside the others.
-    let mut frameworks = Tests::of("frameworks", SECONDS, &tests_in(FRAMEWORKS)?)?;
-    frameworks.node.envs(variables.iter().copied());
-    let beside = std::thread::spawn(move || {
-        let mut said = String::new();
-        let outcome = frameworks.finish(|node| whole_output(node).map(|text| said = text));
-        outcome.map(|()| said).map_err(|error| error.to_string())
-    });
-    let others = tests.finish(shown);
-    println!("{}", beside.join().map_err(|_| "the frameworks' tests broke")??);
-    others
+    let (alone, others) = files.into_iter().partition(|file| says(file, ALONE));
+    let run = |name, files: Vec<PathBuf>, at_a_time| {
+        let mut tests = Tests::of(name, SECONDS, &files, at_a_time)?;
+        tests.node.envs(variables.iter().cloned());
+        tests.finish(shown)
+    };
+    let ends = [run("clients", others, SIDE_BY_SIDE), run("clients-alone", alone, 1)];
+    ends.into_iter().collect()
 }
 
 /// The library that Node's and Bun's workers load, against a server made by hand.
@@ -87,20 +93,20 @@ pub(crate) fn worker_library() -> Outcome {
     for folder in ["sdk/node/test", "sdk/node/test/fetch", "sdk/node/test/node-http"] {
         files.extend(tests_in(folder)?);
     }
-    Tests::of("worker-library", SECONDS, &files)?.finish(shown)
+    Tests::of("worker-library", SECONDS, &files, 1)?.finish(shown)
 }
 
 /// The dashboard's own tests: that what is embedded is what the source builds, and every view in Chromium before a server
 /// made by hand.
 pub(crate) fn dashboard() -> Outcome {
     install::npm(DASHBOARD)?;
-    Tests::of("dashboard", SECONDS, &tests_in("dashboard/test")?)?.finish(shown)
+    Tests::of("dashboard", SECONDS, &tests_in("dashboard/test")?, 1)?.finish(shown)
 }
 
 /// Applications that are built from npm first, which takes minutes: Next.js, React Router, SvelteKit, Nitro.
 pub(crate) fn built_applications() -> Outcome {
     packages()?;
-    Tests::of("built", SECONDS, &tests_in("tests/e2e/apps")?)?.finish(shown)
+    Tests::of("built", SECONDS, &tests_in("tests/e2e/apps")?, 1)?.finish(shown)
 }
 
 /// The experiments' tests once more, with the rivals that take minutes to build: all send the same bytes.
@@ -113,7 +119,7 @@ pub(crate) fn rivals() -> Outcome {
     )?;
     let programs = bench::provide(RIVALS)?;
     let files = ["spa", "portfolio"].map(|name| workspace::root().join(format!("tests/e2e/{name}.test.mjs")));
-    let mut tests = Tests::of("rivals", SECONDS, &files)?;
+    let mut tests = Tests::of("rivals", SECONDS, &files, 1)?;
     tests.node.env("SPA_RIVALS", &programs).env("PORTFOLIO_RIVALS", &programs);
     tests.finish(shown)
 }
@@ -121,25 +127,28 @@ pub(crate) fn rivals() -> Outcome {
 /// Every framework on every version of Node, by Node alone and below onehop.
 pub(crate) fn frameworks() -> Outcome {
     packages()?;
-    let mut tests = Tests::of("frameworks", FRAMEWORKS_SECONDS, &tests_in(FRAMEWORKS)?)?;
+    let mut tests = Tests::of("frameworks", FRAMEWORKS_SECONDS, &tests_in(FRAMEWORKS)?, 1)?;
     tests.node.env("ONEHOP_E2E_FULL", "1");
     tests.finish(shown)
 }
 
 impl Clients {
     fn include(self, file: &Path) -> bool {
-        let text = std::fs::read_to_string(file).unwrap_or_default();
         match self {
-            Clients::Node => !needs_more(&text),
-            Clients::Foreign => needs_more(&text),
+            Clients::Node => !says(file, NEEDS),
+            Clients::Foreign => says(file, NEEDS),
             Clients::All => true,
         }
     }
 }
 
-/// Whether the comment at a file's top says so.
-fn needs_more(text: &str) -> bool {
-    text.lines().take_while(|line| line.starts_with("//")).any(|line| line.starts_with(NEEDS))
+/// Whether the comment at a file's top has a line that begins so.
+fn says(file: &Path, words: &str) -> bool {
+    has_line(&std::fs::read_to_string(file).unwrap_or_default(), words)
+}
+
+fn has_line(text: &str, words: &str) -> bool {
+    text.lines().take_while(|line| line.starts_with("//")).any(|line| line.starts_with(words))
 }
 
 /// Node's runner takes files; the list is the folder's, so that a new test needs no second place.
@@ -159,7 +168,7 @@ struct Tests {
 }
 
 impl Tests {
-    fn of(name: &str, seconds: &str, files: &[PathBuf]) -> Outcome<Tests> {
+    fn of(name: &str, seconds: &str, files: &[PathBuf], at_a_time: usize) -> Outcome<Tests> {
         install::raise_descriptor_limit();
         let output = workspace::target_folder("e2e")?;
         let skipped = output.join(format!("skipped-{name}.txt"));
@@ -167,8 +176,8 @@ impl Tests {
         let _ = std::fs::remove_file(&skipped);
         let reporter = workspace::root().join("tests/e2e/skipped.mjs").display().to_string();
         // A process that outlives its test would keep the runner waiting for ever.
-        let mut node =
-            command("timeout", &["--kill-after=5", seconds, "node", "--test", "--test-concurrency=1"]);
+        let mut node = command("timeout", &["--kill-after=5", seconds, "node", "--test"]);
+        node.arg(format!("--test-concurrency={at_a_time}"));
         node.args(["--test-reporter=spec", "--test-reporter-destination=stdout"]);
         node.arg(format!("--test-reporter={reporter}"));
         node.arg(format!("--test-reporter-destination={}", skipped.display()));
@@ -191,8 +200,8 @@ mod tests {
 
     #[test]
     fn a_file_says_at_its_top_that_it_needs_more_than_node() {
-        assert!(needs_more("// What it shows.\n// Needs: curl.\n\nimport x;\n"));
-        assert!(!needs_more("// What it shows.\n\nconst a = 1;\n// Needs: curl.\n"));
+        assert!(has_line("// What it shows.\n// Needs: curl.\n\nimport x;\n", NEEDS));
+        assert!(!has_line("// What it shows.\n\nconst a = 1;\n// Needs: curl.\n", NEEDS));
     }
 
     #[test]
@@ -207,9 +216,10 @@ mod tests {
                 "\"strace\"",
                 "podman",
                 "ONEHOP_BUN",
+                "empty-root.mjs",
             ];
             if foreign.iter().any(|name| text.contains(name)) {
-                assert!(needs_more(&text), "{}: name what it needs (`{NEEDS}…`)", file.display());
+                assert!(has_line(&text, NEEDS), "{}: name what it needs (`{NEEDS}…`)", file.display());
             }
         }
     }
