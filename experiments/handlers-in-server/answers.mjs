@@ -1,9 +1,10 @@
 // What every server of this experiment answers, without a server: the same bytes from each.
 
+const ENTRIES = 1000;
 const PIECES = 64;
 const PIECE_BYTES = 1024;
 
-/** The longest value that the store takes. */
+/** The longest value that a store takes. */
 export const VALUE_BYTES_MAX = 65_536;
 
 /** `/local`: an answer that needs nothing. */
@@ -16,7 +17,12 @@ export function item(id) {
   return { id, name: `Item ${id}`, tags: ["small", "blue"] };
 }
 
-/** What a write to the store answers. */
+/** What is in the stores at first: a name and a value each. */
+export function* entries() {
+  for (let number = 0; number < ENTRIES; number += 1) yield [`item-${number}`, JSON.stringify(item(String(number)))];
+}
+
+/** What a write to a store answers. */
 export function written(key, value) {
   return { key, bytes: Buffer.byteLength(value) };
 }
@@ -26,6 +32,9 @@ export const MISSING = { error: "not found" };
 
 /** The answer to a value that is too long. */
 export const TOO_LONG = { error: "value too long" };
+
+/** The answer where MariaDB cannot be asked. */
+export const NO_DATABASE = { error: "the database does not answer" };
 
 /** `/stream`: the pieces of a body that is made while it is sent. */
 export function* pieces() {

@@ -1,16 +1,20 @@
 // The API as a fetch handler, which onehop calls directly: on Node.js or on Bun, without a listener.
 
 import * as answers from "./answers.mjs";
+import { openRows } from "./rows.mjs";
 import { openStore } from "./store.mjs";
 
 const store = openStore();
+const rows = openRows();
 const TEXT = { "Content-Type": "text/plain; charset=utf-8" };
 
 const ROUTES = [
   ["GET", /^\/local$/, () => Response.json(answers.local())],
   ["GET", /^\/item\/([^/]+)$/, (_, id) => Response.json(answers.item(id))],
-  ["GET", /^\/store\/([^/]+)$/, (_, key) => read(key)],
-  ["PUT", /^\/store\/([^/]+)$/, write],
+  ["GET", /^\/store\/([^/]+)$/, (_, key) => read(store.read(key))],
+  ["PUT", /^\/store\/([^/]+)$/, (request, key) => write(request, key, store)],
+  ["GET", /^\/row\/([^/]+)$/, (_, key) => asked(async () => read(await rows.read(key)))],
+  ["PUT", /^\/row\/([^/]+)$/, (request, key) => asked(() => write(request, key, rows))],
   ["GET", /^\/stream$/, () => new Response(answers.streamed(), { headers: TEXT })],
   ["GET", /^\/live$/, live],
 ];
@@ -27,17 +31,26 @@ export default {
   },
 };
 
-function read(key) {
-  const value = store.read(key);
+function read(value) {
   if (value === undefined) return Response.json(answers.MISSING, { status: 404 });
   return new Response(value, { headers: TEXT });
 }
 
-async function write(request, key) {
+async function write(request, key, to) {
   const value = await request.text();
   if (Buffer.byteLength(value) > answers.VALUE_BYTES_MAX) return Response.json(answers.TOO_LONG, { status: 413 });
-  store.write(key, value);
+  await to.write(key, value);
   return Response.json(answers.written(key, value));
+}
+
+/** What a query answers; 503 where the database does not. */
+async function asked(query) {
+  try {
+    return await query();
+  } catch (error) {
+    console.error(error.message);
+    return Response.json(answers.NO_DATABASE, { status: 503 });
+  }
 }
 
 /** Sends each message back. */

@@ -4,9 +4,8 @@
 import { mkdirSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { open } from "lmdb";
-import { item } from "./answers.mjs";
+import { entries } from "./answers.mjs";
 
-const ENTRIES = 1000;
 const FOLDER = process.env.STORE ?? fileURLToPath(new URL("data", import.meta.url));
 
 /** Opens the store, and fills an empty one: `item-0` and so on. */
@@ -16,7 +15,7 @@ export function openStore() {
   // In one transaction, so that of several processes only the first fills it.
   store.transactionSync(() => {
     if (store.get("item-0") !== undefined) return;
-    for (let number = 0; number < ENTRIES; number += 1) store.put(`item-${number}`, JSON.stringify(item(String(number))));
+    for (const [name, value] of entries()) store.put(name, value);
   });
   return {
     read: (key) => store.get(key),

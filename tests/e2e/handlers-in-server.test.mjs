@@ -1,6 +1,6 @@
 // The handlers in the web server of experiments/ as a user has them: the same bodies from every variant, WebSockets, and a load
 // during which onehop is asked, reloaded, given other workers and stopped. `npm ci` in the experiment's folder comes first.
-// Needs: nginx.
+// Needs: nginx, mariadb-server.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -8,6 +8,7 @@ import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, 
 import { join } from "node:path";
 import { test } from "node:test";
 import { WebSocket } from "ws";
+import { isInstalled, startDatabase } from "../../experiments/handlers-in-server/database.mjs";
 import { ONEHOP, ROOT, accepts, appStatus, freePort, run, startOnehop, workFolder } from "./program.mjs";
 
 const EXAMPLE = join(ROOT, "experiments/handlers-in-server");
@@ -111,6 +112,8 @@ async function check(name, origin, answers = ANSWERS) {
   }
 }
 
+const ROWS = ANSWERS.filter(({ path }) => path.startsWith("/store/")).map((answer) => ({ ...answer, path: answer.path.replace("/store/", "/row/") }));
+
 /** The streamed body, whose bytes all variants share. */
 async function streamed(origin) {
   return Buffer.from(await (await fetch(`${origin}/stream`)).arrayBuffer());
@@ -150,6 +153,25 @@ test("Fastify and Bun.serve, alone and with QOper8, send the same bodies", async
   await sameFromAll(origins);
   await echoes("fastify", fastify);
   await echoes("bun", bun);
+});
+
+test("rows of MariaDB are read and written alike, and are a 503 once the database is gone", { skip: !isInstalled() }, async (context) => {
+  const folder = copyExample(context);
+  const DATABASE_SOCKET = join(folder, "sock");
+  const database = await startDatabase({ folder, socket: DATABASE_SOCKET });
+  context.after(() => database.signal("SIGKILL"));
+  const origins = [
+    ["onehop", await startMeasured(context, folder, { APPLICATION: "handler.mjs", RUNTIME: "node", DATABASE_SOCKET })],
+    ["fastify", await startAlone(context, folder, [process.execPath, "fastify.mjs"], { DATABASE_SOCKET })],
+    ["bun", await startAlone(context, folder, [BUN, "bun-serve.mjs"], { DATABASE_SOCKET })],
+  ];
+  for (const [name, origin] of origins) {
+    await check(name, origin, ROWS);
+    await database.ask("DELETE FROM store.entries WHERE name = 'new'");
+  }
+  await database.signal("SIGKILL");
+  const gone = { path: "/row/item-7", status: 503, type: "application/json", body: '{"error":"the database does not answer"}' };
+  await Promise.all(origins.map(([name, origin]) => check(name, origin, [gone])));
 });
 
 test("nginx sends the same bodies: before Fastify, as its author had it, and alone", async (context) => {
