@@ -44,7 +44,8 @@ Commands:
                   --write            make them anew
   bench SCENARIO  Run benchmarks/SCENARIO or experiments/SCENARIO with `onehop bench run`, whose options it takes
                   (--cases, --servers, --rounds, --until-decided, --list), and keep its result. Installs what it needs.
-                  handlers-in-server, map, portfolio, spa, spa/tls: the experiments, as docs/experiments.md tells.
+                  handlers-in-server, handlers-in-server/mariadb, map, portfolio, spa, spa/tls: the experiments, as
+                  docs/experiments.md tells.
                   files, handlers, mixed, proxy, proxy-shared: CPU per request, rate, latency, memory, first answer.
                   overload: goodput, p99 and recovery of an application that is asked more than it can answer.
                   --smoke            one short round, to see that it works

@@ -31,6 +31,7 @@ const SUITES: &[&str] = &[
     "bench-proxy-shared",
     "bench-distant-search",
     "bench-handlers-in-server",
+    "bench-handlers-in-server/mariadb",
     "bench-map",
     "bench-portfolio",
     "bench-spa",

@@ -10,7 +10,7 @@ const RATE_SHARE_MAX: f64 = 0.05;
 const P50_SHARE_MAX: f64 = 0.10;
 /// The rare ones that p99 is made of vary most: below 30 % there is nothing to learn.
 const P99_SHARE_MAX: f64 = 0.30;
-/// Answers below which a p99 stands on fewer than ten of them and says nothing.
+/// Answers below which a p99 is based on fewer than ten of them and says nothing.
 const P99_RESPONSES_MIN: u64 = 1000;
 /// Where both runs had failures, their numbers differ by chance; this many standard deviations are no chance.
 const FAILURE_DEVIATIONS_MAX: f64 = 3.0;

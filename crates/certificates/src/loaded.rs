@@ -58,6 +58,13 @@ pub struct Loaded {
 }
 
 impl Loaded {
+    /// A number from 0 to 1 that is the certificate's own, and as good as random: it places the renewal in the issuer's window, and a
+    /// restart does not move it.
+    pub(crate) fn jitter(&self) -> f64 {
+        let [first, second, third, fourth, ..] = self.fingerprint;
+        f64::from(u32::from_be_bytes([first, second, third, fourth])) / f64::from(u32::MAX)
+    }
+
     /// Loads a chain and its key, each with the place to name in errors.
     pub fn from_pem(chain: (&[u8], &str), key: (&[u8], &str)) -> Result<Self, LoadError> {
         let certificates = read_chain(chain.0, chain.1)?;

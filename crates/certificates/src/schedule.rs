@@ -12,8 +12,8 @@ pub const RENEWAL_RATIO: f64 = 1.0 / 3.0;
 const BACK_OFF_MINUTES: [u64; 12] = [1, 2, 5, 10, 20, 30, 60, 60, 60, 120, 180, 360];
 
 /// When to renew a certificate: at a random moment of the issuer's window if it named one (RFC 9773 section 4.2),
-/// otherwise when `ratio` of its life is left. `jitter` is a random number from 0 to 1 that stays the same for the
-/// certificate.
+/// otherwise when `ratio` of its life is left. `jitter` is a number from 0 to 1 that stays the same for the
+/// certificate ([`crate::loaded::Loaded::jitter`]).
 pub fn renew_at(
     not_before: SystemTime,
     not_after: SystemTime,

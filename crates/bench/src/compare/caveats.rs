@@ -222,8 +222,8 @@ fn of_rows(targets: &[Target], settings: &Settings, samples: &[Sample], rows: &[
     };
     if samples.iter().any(has_short) {
         caveats.push(CaveatCode::FewAnswers.says(format!(
-            "some measurements hold fewer than {P99_RESPONSES_MIN} answers: their 99th percentile stands on fewer than \
-             ten of them"
+            "some measurements hold fewer than {P99_RESPONSES_MIN} answers: their 99th percentile is based on fewer \
+             than ten of them"
         )));
     }
     caveats

@@ -277,7 +277,7 @@ fn caveats(points: &[Point], limit: Limit, is_imprecise: bool) -> Vec<String> {
     let few = points.iter().filter(has_few).count();
     if few > 0 {
         caveats.push(format!(
-            "at {few} of {} steps the percentile rests on fewer than ten answers: a longer --time tells more",
+            "at {few} of {} steps the percentile is based on fewer than ten answers: a longer --time tells more",
             points.len()
         ));
     }

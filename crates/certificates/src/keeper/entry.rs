@@ -46,8 +46,6 @@ struct Current {
     earliest: SystemTime,
     /// When it was revoked. It is renewed from then on.
     revoked_at: Option<SystemTime>,
-    /// A random number from 0 to 1, which places the renewal in the window.
-    jitter: f64,
 }
 
 /// Kinds of tasks. Each has its own bound on tasks at the same time.
@@ -370,14 +368,7 @@ impl Entry {
 
     fn replace(&mut self, found: Found, now: SystemTime, earliest: SystemTime) -> Applied {
         let loaded = Arc::clone(&found.loaded);
-        self.current = Some(Current {
-            found,
-            window: None,
-            window_due: now,
-            earliest,
-            revoked_at: None,
-            jitter: fastrand::f64(),
-        });
+        self.current = Some(Current { found, window: None, window_due: now, earliest, revoked_at: None });
         (self.failures, self.last_error, self.unsaved) = (0, None, None);
         // A renewal asks again.
         self.is_permitted = self.wanted.permission.is_none();
@@ -428,7 +419,7 @@ impl Entry {
             }
             let loaded = &current.found.loaded;
             let ratio = self.wanted.renewal_ratio;
-            renew_at(loaded.not_before, loaded.not_after, ratio, current.window, current.jitter)
+            renew_at(loaded.not_before, loaded.not_after, ratio, current.window, loaded.jitter())
                 .max(current.earliest)
         })
     }

@@ -382,6 +382,28 @@ fn the_issuers_window_brings_the_renewal_forward() {
 }
 
 #[test]
+fn a_certificate_that_is_read_anew_keeps_its_moment_in_the_issuers_window() {
+    let world = World::new();
+    let issuer = world.issuer("ca");
+    let (from, until) = (at(START + 40 * DAY), at(START + 41 * DAY));
+    *lock(&issuer.window) = Some(RenewalWindow { from, until, look_again_in: Duration::from_secs(3_600) });
+    let renewal = || loop {
+        let renewal = world.status().next_renewal;
+        if (from..=until).contains(&renewal) {
+            return renewal;
+        }
+        std::thread::yield_now();
+    };
+    world.keeper.set(vec![wanted("a.example", &[&issuer])]);
+    world.obtained();
+    let first = renewal();
+    world.keeper.set(Vec::new());
+    world.keeper.set(vec![wanted("a.example", &[&issuer])]);
+    assert_eq!(renewal(), first);
+    assert_eq!(issuer.orders(), 1);
+}
+
+#[test]
 fn handshakes_for_one_name_share_one_order() {
     let world = World::new();
     let issuer = world.issuer("ca");

@@ -32,10 +32,23 @@ fn every_problem_with_its_next_step() {
             .collect();
         if !found.is_empty() {
             let name = path.strip_prefix("../").expect("a source").display();
-            let _ = writeln!(catalogue, "{name}\n{}", found.concat());
+            let _ = writeln!(catalogue, "{name}\n{}", with_constants(source, found.concat()));
         }
     }
     insta::assert_snapshot!(catalogue);
+}
+
+/// The messages with the constant texts of their source that they name in braces.
+fn with_constants(source: &str, mut messages: String) -> String {
+    for (at, declared) in source.match_indices("const ") {
+        let declaration = source[at + declared.len()..].split(";\n").next().unwrap_or_default();
+        if let Some((name, value)) = declaration.split_once(": &str =")
+            && let Some(text) = literals(value).first()
+        {
+            messages = messages.replace(&format!("{{{name}}}"), text);
+        }
+    }
+    messages
 }
 
 /// The texts that begin so, each on a line of its own; further lines of a text are its next steps.
