@@ -26,6 +26,9 @@ const STAMP: &str = "0000-00-00T00-00-00.000";
 
 const COMPRESSED: &str = ".gz";
 
+/// How nice the thread that compresses is to those that answer (setpriority(2); Linux has a value for each thread).
+const NICENESS: i32 = 10;
+
 /// Rotates one file.
 pub(super) struct Rotation {
     path: PathBuf,
@@ -72,6 +75,7 @@ impl Rotation {
         }
         let (path, roll, requested) = (self.path.clone(), self.roll, Arc::clone(&self.requested));
         let work = move || {
+            let _ = rustix::process::setpriority_process(None, NICENESS);
             loop {
                 let seen = requested.load(Ordering::Acquire);
                 // What fails here (a file that another process removed) is tried again at the next rotation.
