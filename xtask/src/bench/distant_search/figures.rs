@@ -108,9 +108,14 @@ impl Measured {
         self.lateness.lost > 0 || self.lateness.late * LATE_SHARE > self.lateness.packets
     }
 
-    /// The average of those that went well, in milliseconds.
+    /// The average of those that went well, in milliseconds; `None` if none did.
+    pub(super) fn average_ms(&self) -> Option<f64> {
+        average(&self.milliseconds())
+    }
+
+    /// The same for a table.
     pub(super) fn average(&self) -> String {
-        average(&self.milliseconds()).map_or("failed".to_owned(), |average| format!("{average:.0}"))
+        self.average_ms().map_or("failed".to_owned(), |average| format!("{average:.0}"))
     }
 
     /// Its line in a table, in the order of HEAD.
