@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use serde_json::Value;
 
-use crate::steps::{command, note_skipped, quiet, shown};
+use crate::steps::{command, note_skipped, quiet};
 use crate::{Outcome, install};
 
 /// Programs that wait run this many at a time, each with its own threads.
@@ -31,6 +31,8 @@ pub(crate) enum Tests {
     All,
     /// Those that need a program which is neither ours nor Node.
     Foreign,
+    /// Those of certificates from an ACME server, with Pebble beside us; without it they say that they are skipped. See [`acme`].
+    Acme,
 }
 
 /// Programs of tests that are quick to build and to run, beside those within the crates.
@@ -60,7 +62,7 @@ const FOREIGN: [(&str, &str, &[&str]); 4] = [
 const SLEEPING: &str = "saturation";
 
 /// Package and program of tests that need an ACME server.
-const ACME: [(&str, &str); 2] = [("onehop-acme", "pebble"), ("onehop", "https_acme")];
+const ACME: [(&str, &str); 2] = [("acme", "pebble"), ("onehop", "https_acme")];
 
 /// A program of tests.
 #[derive(Debug)]
@@ -94,10 +96,17 @@ pub(crate) fn run(tests: Tests) -> Outcome {
     let mut programs = programs(tests)?;
     // The largest first: the last to end is then a short one.
     programs.sort_by_key(|program| std::cmp::Reverse(program.bytes));
-    if tests == Tests::Foreign {
-        programs.retain(|program| program.foreign().is_some());
-        if programs.len() != FOREIGN.len() {
-            return Err("a program of FOREIGN is not there: its list is in xtask/src/programs.rs".into());
+    let named = match tests {
+        Tests::Quick | Tests::All => None,
+        Tests::Foreign => Some(FOREIGN.map(|(package, name, _)| (package, name)).to_vec()),
+        Tests::Acme => Some(ACME.to_vec()),
+    };
+    if let Some(named) = named {
+        programs.retain(|program| named.contains(&(&program.package, &program.name)));
+        if programs.len() != named.len() {
+            return Err(
+                "a program of FOREIGN or ACME is not there: the lists are in xtask/src/programs.rs".into()
+            );
         }
     }
     let (measuring, others): (Vec<Program>, Vec<Program>) = programs.into_iter().partition(measures);
@@ -108,18 +117,16 @@ pub(crate) fn run(tests: Tests) -> Outcome {
         failed.extend(beside.join().unwrap_or_else(|_| vec![format!("{SLEEPING} broke")]));
         failed
     });
-    failed.extend(in_lanes(SIDE_BY_SIDE, others, tests));
+    // Two programs would take the same ports for Pebble.
+    let lanes = if tests == Tests::Acme { 1 } else { SIDE_BY_SIDE };
+    failed.extend(in_lanes(lanes, others, tests));
     if failed.is_empty() { Ok(()) } else { Err(failed.join("\n").into()) }
 }
 
-/// Runs the tests of certificates from an ACME server, with Pebble beside us; without it they say that they are skipped.
+/// Runs the tests of certificates from an ACME server.
 pub(crate) fn acme() -> Outcome {
-    let pebble = install::pebble()?;
-    for (package, program) in ACME {
-        let words = ["test", "--locked", "--package", package, "--test", program];
-        shown(linting(&words).env("ONEHOP_PEBBLE", &pebble))?;
-    }
-    Ok(())
+    install::pebble()?;
+    run(Tests::Acme)
 }
 
 fn words(tests: Tests) -> Vec<&'static str> {
@@ -193,6 +200,9 @@ fn run_one(program: &Program, which: Tests) -> Result<(), String> {
         if let Ok(caddy) = install::caddy() {
             tests.env("ONEHOP_CADDY", caddy);
         }
+    }
+    if which == Tests::Acme {
+        tests.env("ONEHOP_PEBBLE", install::pebble().map_err(|error| error.to_string())?);
     }
     let output = tests.arg("--show-output").output().map_err(|error| format!("{title}: {error}"))?;
     let [said, complained] =
