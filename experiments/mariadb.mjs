@@ -41,14 +41,14 @@ export class Database {
     let said = "";
     this.#child.on("error", (error) => (said += error.message));
     this.#child.stderr.on("data", (bytes) => (said = (said + bytes).slice(-5_000)));
-    const begun = Date.now();
+    const started = Date.now();
     for (;;) {
       try {
         const [{ files: found }] = await this.ask("SELECT @@datadir AS files");
         if (join(found, ".") === join(this.files, ".")) return;
         throw new Error(`another MariaDB is at ${this.socket}`);
       } catch (error) {
-        if (this.#child.exitCode !== null || !this.#child.pid || Date.now() - begun > START_MS) {
+        if (this.#child.exitCode !== null || !this.#child.pid || Date.now() - started > START_MS) {
           throw new Error(`MariaDB did not start: ${error.message}\n${said}`);
         }
         await new Promise((resolve) => setTimeout(resolve, POLL_MS));

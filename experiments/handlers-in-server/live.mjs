@@ -46,11 +46,11 @@ async function start([program, words, more], work) {
   const filled = words.map((word) => word.replaceAll("{work}", work));
   const child = spawn("taskset", ["-c", "0", program, ...filled], { cwd: FOLDER, env, stdio: "ignore" });
   const ended = new Promise((resolve) => child.once("exit", resolve).once("error", resolve));
-  const begun = Date.now();
+  const started = Date.now();
   for (;;) {
     const response = await fetch(`http://127.0.0.1:${port}/local`).catch(() => undefined);
     if (response?.ok) return { port, pid: child.pid, stop: () => (child.kill("SIGTERM"), ended) };
-    if (child.exitCode !== null || Date.now() - begun > START_MS) throw new Error(`${program} ${filled.join(" ")} did not start`);
+    if (child.exitCode !== null || Date.now() - started > START_MS) throw new Error(`${program} ${filled.join(" ")} did not start`);
     await new Promise((resolve) => setTimeout(resolve, POLL_MS));
   }
 }

@@ -96,7 +96,7 @@ mod tests {
             let mut out = String::new();
             push_json(&mut out, &[byte]);
             assert_eq!(out.len() == 3, is_printable, "{byte:#x}: {out}");
-            // Wherever it stands, whatever stands before and behind it.
+            // At every position of texts of every length up to two words and a rest.
             for (length, place) in (1..20).flat_map(|length| (0..length).map(move |place| (length, place))) {
                 for other in [b' ', b'a', b'~'] {
                     let mut text = vec![other; length];
