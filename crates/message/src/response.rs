@@ -149,7 +149,13 @@ impl Fields {
 
     /// Every field, name and value.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
-        self.lines.split_inclusive(|b| *b == b'\n').filter_map(split_line)
+        let mut rest = &self.lines[..];
+        let lines = std::iter::from_fn(move || {
+            let (line, after) = rest.split_at_checked(memchr::memchr(b'\n', rest)? + 1)?;
+            rest = after;
+            Some(line)
+        });
+        lines.filter_map(split_line)
     }
 
     /// The lines as they go out.

@@ -5,7 +5,7 @@
 //! object a line (docs/control-api.md), and learns how many lines it has missed.
 
 use std::collections::VecDeque;
-use std::fmt::Write as _;
+use std::io::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -78,7 +78,7 @@ struct Chunk {
 }
 
 enum Lines {
-    Requests { text: String, marks: Vec<Mark> },
+    Requests { text: Vec<u8>, marks: Vec<Mark> },
     Note(Note),
 }
 
@@ -111,7 +111,7 @@ impl Recent {
 
     /// Adds lines of an access log. A quiet server's batches have room for many more lines than they hold: that is given back,
     /// or a few lines would be all that is kept.
-    pub(crate) fn add_requests(&self, mut text: String, mut marks: Vec<Mark>) {
+    pub(crate) fn add_requests(&self, mut text: Vec<u8>, mut marks: Vec<Mark>) {
         if !marks.is_empty() {
             text.shrink_to_fit();
             marks.shrink_to_fit();
@@ -132,7 +132,7 @@ impl Recent {
             (unread.cloned().collect::<Vec<_>>(), state.sites.clone(), state.next)
         };
         let first = chunks.first().map_or(next, |chunk| chunk.first);
-        let mut lines: Vec<(SystemTime, String)> = Vec::new();
+        let mut lines: Vec<(SystemTime, Vec<u8>)> = Vec::new();
         for chunk in &chunks {
             chunk.lines.write(
                 usize::try_from(from.saturating_sub(chunk.first)).unwrap_or(usize::MAX),
@@ -141,7 +141,8 @@ impl Recent {
             );
         }
         lines.sort_by_key(|(at, _)| *at);
-        let text = lines.into_iter().map(|(_, line)| line).collect();
+        let text: Vec<u8> = lines.into_iter().flat_map(|(_, line)| line).collect();
+        let text = String::from_utf8_lossy(&text).into_owned();
         Unread { text, missed: first.saturating_sub(from), next }
     }
 
@@ -195,14 +196,14 @@ impl Lines {
     }
 
     /// Adds all lines but the first so many.
-    fn write(&self, skipped: usize, sites: &[Arc<str>], out: &mut Vec<(SystemTime, String)>) {
+    fn write(&self, skipped: usize, sites: &[Arc<str>], out: &mut Vec<(SystemTime, Vec<u8>)>) {
         match self {
             Self::Requests { text, marks } => {
                 let begins = std::iter::once(0).chain(marks.iter().map(|mark| mark.end));
                 for (begin, mark) in begins.zip(marks).skip(skipped) {
-                    let line = text.get(begin..mark.end).unwrap_or_default().trim_end_matches('\n');
+                    let line = String::from_utf8_lossy(text.get(begin..mark.end).unwrap_or_default());
                     let site = sites.get(mark.site as usize).map_or("_other", |site| &**site);
-                    out.push((mark.at, request(mark, site, line)));
+                    out.push((mark.at, request(mark, site, line.trim_end_matches('\n'))));
                 }
             }
             Self::Note(note) if skipped == 0 => out.push((note.at, note.object())),
@@ -212,44 +213,45 @@ impl Lines {
 }
 
 impl Note {
-    fn object(&self) -> String {
+    fn object(&self) -> Vec<u8> {
         let kind = if self.is_output { "app" } else { "event" };
         let mut out = begin(self.at, kind, self.is_error);
         if let Some(app) = &self.app {
-            out.push_str(",\"app\":");
+            out.extend_from_slice(b",\"app\":");
             push_json(&mut out, app.as_bytes());
         }
-        out.push_str(",\"text\":");
+        out.extend_from_slice(b",\"text\":");
         push_json(&mut out, self.text.as_bytes());
-        out.push_str(",\"record\":");
-        out.push_str(&self.record);
-        out.push_str("}\n");
+        out.extend_from_slice(b",\"record\":");
+        out.extend_from_slice(self.record.as_bytes());
+        out.extend_from_slice(b"}\n");
         out
     }
 }
 
-fn request(mark: &Mark, site: &str, line: &str) -> String {
+fn request(mark: &Mark, site: &str, line: &str) -> Vec<u8> {
     let mut out = begin(mark.at, "request", mark.is_error || mark.status >= 500);
-    out.push_str(",\"site\":");
+    out.extend_from_slice(b",\"site\":");
     push_json(&mut out, site.as_bytes());
     let _ = write!(out, ",\"status\":{}", mark.status);
     if mark.is_json {
-        out.push_str(",\"record\":");
-        out.push_str(line);
+        out.extend_from_slice(b",\"record\":");
+        out.extend_from_slice(line.as_bytes());
     } else {
-        out.push_str(",\"text\":");
+        out.extend_from_slice(b",\"text\":");
         push_json(&mut out, line.as_bytes());
     }
-    out.push_str("}\n");
+    out.extend_from_slice(b"}\n");
     out
 }
 
 /// What all kinds of lines begin with.
-fn begin(at: SystemTime, kind: &str, is_error: bool) -> String {
+fn begin(at: SystemTime, kind: &str, is_error: bool) -> Vec<u8> {
     let milliseconds = at.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).subsec_millis();
     let seconds = Moment::of(at).rfc3339();
     let seconds = seconds.trim_end_matches('Z');
     format!("{{\"time\":\"{seconds}.{milliseconds:03}Z\",\"kind\":\"{kind}\",\"error\":{is_error}")
+        .into_bytes()
 }
 
 impl std::fmt::Debug for Recent {
@@ -288,8 +290,7 @@ mod tests {
         let site = recent.site("http://shop.example");
         assert_eq!(recent.site("http://shop.example"), site);
         recent.add_note(note(2, "two \"quoted\""));
-        recent
-            .add_requests("{\"a\":1}\nplain\n".to_owned(), vec![mark(1, 8, site, 200), mark(3, 14, 9, 502)]);
+        recent.add_requests(b"{\"a\":1}\nplain\n".to_vec(), vec![mark(1, 8, site, 200), mark(3, 14, 9, 502)]);
         let unread = recent.read(0);
         insta::assert_snapshot!(unread.text, @r#"
         {"time":"1970-01-01T00:00:00.001Z","kind":"request","error":false,"site":"http://shop.example","status":200,"record":{"a":1}}
@@ -316,8 +317,8 @@ mod tests {
     fn lines_that_come_one_by_one_are_kept_as_long_as_their_texts_fit() {
         let recent = Recent::default();
         for number in 0..1000 {
-            let mut text = String::with_capacity(crate::limits::LOG_BATCH_BYTES);
-            text.push_str(&"x".repeat(500));
+            let mut text = Vec::with_capacity(crate::limits::LOG_BATCH_BYTES);
+            text.resize(500, b'x');
             let mut marks = Vec::with_capacity(crate::limits::LOG_BATCH_MARKS);
             marks.push(mark(number, text.len(), 0, 502));
             recent.add_requests(text, marks);

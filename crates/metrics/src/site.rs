@@ -141,7 +141,9 @@ impl SiteCounters {
         took: Duration,
         delivery: Delivery,
     ) {
-        let counters = self.of(at);
+        let Some(counters) = self.known(at) else {
+            return self.record_first(at, method, status, sent, took, delivery);
+        };
         let class = usize::from(status / 100).clamp(1, CLASSES) - 1;
         counters.responses[(method as usize).min(METHODS.len() - 1)][class].add(1);
         counters.sent_bytes.add(sent);
@@ -161,6 +163,21 @@ impl SiteCounters {
             Delivery::Cold => counters.cold_starts.record(took),
             Delivery::Rejected => counters.rejected.add(1),
         }
+    }
+
+    /// Counts the first response of a handler. Apart, so that no other one pays for it.
+    #[cold]
+    fn record_first(
+        &self,
+        at: RouteHandler,
+        method: Method,
+        status: u16,
+        sent: u64,
+        took: Duration,
+        delivery: Delivery,
+    ) {
+        self.of(at);
+        self.record(at, method, status, sent, took, delivery);
     }
 
     /// Keeps a traced request as an example of durations like its own, in place of the one before.
@@ -183,6 +200,10 @@ impl SiteCounters {
     /// Counts the end of a stream.
     pub fn stream_ended(&self, at: RouteHandler) {
         self.of(at).streams_open.subtract(1);
+    }
+
+    fn known(&self, at: RouteHandler) -> Option<&HandlerCounters> {
+        self.routes[at.route.index()].get()?.0[at.handler as usize].get().map(|counters| &**counters)
     }
 
     fn of(&self, at: RouteHandler) -> &HandlerCounters {

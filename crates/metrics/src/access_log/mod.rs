@@ -219,7 +219,7 @@ impl EntryFormat {
     }
 
     /// Adds the line of a request, whatever its client sends.
-    pub fn write(&self, entry: &Entry<'_>, at: SystemTime, out: &mut String) {
+    pub fn write(&self, entry: &Entry<'_>, at: SystemTime, out: &mut Vec<u8>) {
         match &self.format {
             Format::Json(time) => json::line(entry, self, at, *time, None, out),
             Format::Filter(filter) => json::line(entry, self, at, filter.time, Some(filter), out),
@@ -298,5 +298,5 @@ impl LogBatches {
 }
 
 fn empty() -> Batch {
-    Batch { text: String::with_capacity(LOG_BATCH_BYTES), marks: Vec::with_capacity(LOG_BATCH_MARKS) }
+    Batch { text: Vec::with_capacity(LOG_BATCH_BYTES), marks: Vec::with_capacity(LOG_BATCH_MARKS) }
 }

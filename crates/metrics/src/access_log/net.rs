@@ -50,7 +50,7 @@ impl NetSink {
     }
 
     /// Sends whole lines, as many as the peer takes. Each mark is a line.
-    pub(super) fn write(&mut self, text: &str, marks: &[Mark]) -> Result<(), Failed> {
+    pub(super) fn write(&mut self, text: &[u8], marks: &[Mark]) -> Result<(), Failed> {
         let lost = |sent: usize, error| Failed { lines: (marks.len() - sent) as u64, error };
         if self.link.is_none() {
             if self.failed.is_some_and(|at| at.elapsed() < LOG_NET_RETRY) {
@@ -67,7 +67,7 @@ impl NetSink {
             let line = text.get(begin..mark.end).unwrap_or_default();
             begin = mark.end;
             message.clear();
-            self.fill(line.trim_end_matches('\n'), mark, &mut message);
+            self.fill(line.strip_suffix(b"\n").unwrap_or(line), mark, &mut message);
             let Some(link) = &mut self.link else { break };
             if let Err(error) = link.send(&message) {
                 // A datagram that is too long says nothing about the next one.
@@ -93,10 +93,10 @@ impl NetSink {
         }
     }
 
-    fn fill(&self, line: &str, mark: &Mark, out: &mut Vec<u8>) {
+    fn fill(&self, line: &[u8], mark: &Mark, out: &mut Vec<u8>) {
         let is_datagram = self.link.as_ref().is_some_and(Link::is_datagram);
         if !self.settings.is_syslog {
-            out.extend_from_slice(line.as_bytes());
+            out.extend_from_slice(line);
             if !is_datagram {
                 out.push(b'\n');
             }
@@ -107,17 +107,18 @@ impl NetSink {
             // Octet counting (RFC 6587 section 3.4.1).
             out.extend_from_slice(format!("{} ", message.len()).as_bytes());
         }
-        out.extend_from_slice(message.as_bytes());
+        out.extend_from_slice(&message);
     }
 
     /// RFC 5424 section 6.
-    fn syslog(&self, line: &str, mark: &Mark) -> String {
+    fn syslog(&self, line: &[u8], mark: &Mark) -> Vec<u8> {
         let severity = if mark.is_error { SEVERITY_ERROR } else { SEVERITY_INFORMATIONAL };
-        let mut message = format!("<{}>1 ", FACILITY * 8 + severity);
+        let mut message = format!("<{}>1 ", FACILITY * 8 + severity).into_bytes();
         time::push(&mut message, mark.at, LogTime::Rfc3339Fraction, "");
         let (hostname, process) = (&self.hostname, std::process::id());
         let kind = if mark.is_of_server() { "server" } else { "access" };
-        message.push_str(&format!(" {hostname} onehop {process} {kind} - {line}"));
+        message.extend_from_slice(format!(" {hostname} onehop {process} {kind} - ").as_bytes());
+        message.extend_from_slice(line);
         message
     }
 }
@@ -198,7 +199,7 @@ mod tests {
             let address = listener.local_addr().expect("an address").to_string();
             let mut sink = NetSink::open(&settings(NetAddress::Tcp(address), is_syslog)).expect("connected");
             sink.hostname = "host".to_owned();
-            sink.write("one\ntwo\n", &marks()).expect("sent");
+            sink.write(b"one\ntwo\n", &marks()).expect("sent");
             drop(sink);
             let mut text = String::new();
             listener.accept().expect("a connection").0.read_to_string(&mut text).expect("text");
@@ -223,7 +224,7 @@ mod tests {
         receiver.set_read_timeout(Some(Duration::from_secs(10))).expect("set");
         let address = receiver.local_addr().expect("an address").to_string();
         let mut sink = NetSink::open(&settings(NetAddress::Udp(address), false)).expect("open");
-        sink.write("one\ntwo\n", &marks()).expect("sent");
+        sink.write(b"one\ntwo\n", &marks()).expect("sent");
         let mut datagram = [0; 16];
         for line in [&b"one"[..], b"two"] {
             let length = receiver.recv(&mut datagram).expect("a datagram");
@@ -237,7 +238,7 @@ mod tests {
         assert!(NetSink::open(&settings(address.clone(), false)).is_err());
         let mut sink =
             NetSink::open(&NetOutput { soft_start: true, ..settings(address, true) }).expect("open");
-        let failed = sink.write("one\ntwo\n", &marks()).expect_err("nobody is there");
+        let failed = sink.write(b"one\ntwo\n", &marks()).expect_err("nobody is there");
         assert_eq!(failed.lines, 2);
     }
 }

@@ -66,7 +66,7 @@ impl Current {
     /// Hands a message over to the thread that writes it. Never waits; what does not fit is lost and counted.
     pub fn write(&self, message: &str, at: SystemTime, is_error: bool) {
         let Some(writer) = &self.writer else { return };
-        let text = format!("{message}\n");
+        let text = format!("{message}\n").into_bytes();
         let is_json = self.settings.format == Some(ServerLogFormat::Json);
         let mark = Mark { end: text.len(), at, site: 0, status: Mark::OF_SERVER, is_json, is_error };
         writer.hand_over(Batch { text, marks: vec![mark] }, false);

@@ -89,8 +89,7 @@ impl Sink {
     }
 
     /// Writes whole lines, as many as there is room for. Each mark is a line.
-    pub(super) fn write(&mut self, text: &str, marks: &[Mark]) -> Result<(), Failed> {
-        let lines = text.as_bytes();
+    pub(super) fn write(&mut self, lines: &[u8], marks: &[Mark]) -> Result<(), Failed> {
         match &mut self.target {
             Target::File { file, size, .. } => {
                 let written = write_lines(file, &mut self.is_cut, lines);
@@ -106,7 +105,7 @@ impl Sink {
                 write_lines(file, &mut self.is_cut, lines)
             }
             Target::Discard => Ok(()),
-            Target::Net(sink) => sink.write(text, marks),
+            Target::Net(sink) => sink.write(lines, marks),
         }
     }
 }

@@ -71,9 +71,9 @@ fn lines(settings: &AccessLog, head: Option<&RequestHead>, appended: &[(String, 
         aborted: false,
         appended,
     };
-    let mut out = String::new();
+    let mut out = Vec::new();
     EntryFormat::new(settings).write(&entry, UNIX_EPOCH + Duration::from_secs(1_767_225_600), &mut out);
-    out
+    String::from_utf8(out).expect("text")
 }
 
 const REQUEST: &[u8] = b"GET /a?token=1&b=2 HTTP/1.1\r\nHost: a.example\r\nCookie: id=7; theme=dark\r\nX-Key: secret\r\nX-Key: other\r\nUser-Agent: curl \"8\"\r\n\r\n";

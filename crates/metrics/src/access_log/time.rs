@@ -1,7 +1,7 @@
 //! The time of a line.
 
 use std::cell::RefCell;
-use std::fmt::Write as _;
+use std::io::Write as _;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use onehop_config::checked::LogTime;
@@ -10,13 +10,13 @@ use onehop_message::calendar::Moment;
 use crate::json_string::{push_filled, push_number};
 
 /// Adds a time; as JSON, where it is no number, in quotation marks.
-pub(super) fn push(out: &mut String, at: SystemTime, form: LogTime, quotes: &str) {
+pub(super) fn push(out: &mut Vec<u8>, at: SystemTime, form: LogTime, quotes: &str) {
     let since = at.duration_since(UNIX_EPOCH).unwrap_or_default();
     let (seconds, microseconds) = (since.as_secs(), since.subsec_micros());
     match form {
         LogTime::UnixSeconds => {
             push_number(out, seconds);
-            out.push('.');
+            out.push(b'.');
             push_filled(out, microseconds, 6);
         }
         LogTime::UnixMilliseconds => {
@@ -25,15 +25,15 @@ pub(super) fn push(out: &mut String, at: SystemTime, form: LogTime, quotes: &str
         }
         LogTime::UnixNanoseconds => _ = write!(out, "{}", since.as_nanos()),
         _ => {
-            out.push_str(quotes);
+            out.extend_from_slice(quotes.as_bytes());
             push_date(out, at, form);
-            out.push_str(quotes);
+            out.extend_from_slice(quotes.as_bytes());
         }
     }
 }
 
 /// Adds a time as Apache writes it. Many requests come in one second: its text is kept.
-pub(super) fn push_common_log(out: &mut String, at: SystemTime) {
+pub(super) fn push_common_log(out: &mut Vec<u8>, at: SystemTime) {
     thread_local! {
         static LAST: RefCell<(u64, String)> = const { RefCell::new((0, String::new())) };
     }
@@ -42,11 +42,11 @@ pub(super) fn push_common_log(out: &mut String, at: SystemTime) {
         if *second != seconds || text.is_empty() {
             (*second, *text) = (seconds, Moment::of(at).common_log());
         }
-        out.push_str(text);
+        out.extend_from_slice(text.as_bytes());
     });
 }
 
-fn push_date(out: &mut String, at: SystemTime, form: LogTime) {
+fn push_date(out: &mut Vec<u8>, at: SystemTime, form: LogTime) {
     let microseconds = at.duration_since(UNIX_EPOCH).unwrap_or_default().subsec_micros();
     let moment = Moment::of(at);
     let text = moment.rfc3339();
@@ -55,9 +55,9 @@ fn push_date(out: &mut String, at: SystemTime, form: LogTime) {
         LogTime::CommonLog => push_common_log(out, at),
         LogTime::Iso8601 => _ = write!(out, "{seconds}.{:03}Z", microseconds / 1000),
         LogTime::Rfc3339Fraction => _ = write!(out, "{seconds}.{microseconds:06}Z"),
-        LogTime::Wall => out.push_str(&wall(seconds)),
+        LogTime::Wall => out.extend_from_slice(wall(seconds).as_bytes()),
         LogTime::WallMilliseconds => _ = write!(out, "{}.{:03}", wall(seconds), microseconds / 1000),
-        _ => out.push_str(&text),
+        _ => out.extend_from_slice(text.as_bytes()),
     }
 }
 
@@ -85,9 +85,9 @@ mod tests {
             (LogTime::WallMilliseconds, "\"2026/01/01 00:00:00.012\""),
             (LogTime::CommonLog, "\"01/Jan/2026:00:00:00 +0000\""),
         ] {
-            let mut out = String::new();
+            let mut out = Vec::new();
             push(&mut out, at, form, "\"");
-            assert_eq!(out, text);
+            assert_eq!(out, text.as_bytes());
         }
     }
 }

@@ -28,7 +28,7 @@ pub struct LogWriter {
 /// Whole lines.
 #[derive(Debug)]
 pub(super) struct Batch {
-    pub(super) text: String,
+    pub(super) text: Vec<u8>,
     /// One for each line.
     pub(super) marks: Vec<Mark>,
 }

@@ -350,17 +350,16 @@ pub(crate) struct RunScenario {
     /// Only these servers, beside the first one
     #[arg(long, value_name = "NAME[,NAME…]", value_delimiter = ',')]
     pub(crate) servers: Vec<String>,
-    /// Rounds [default: the scenario's, else 15]
-    #[arg(long, value_name = "N", value_parser = rounds)]
+    #[arg(long, value_name = "N", value_parser = rounds, help = format!("Rounds [default: the scenario's, else {}]", Settings::default().rounds))]
     pub(crate) rounds: Option<usize>,
     /// Go on with twice as many rounds, and twice again, until CPU time per request is decided
     #[arg(long)]
     pub(crate) until_decided: bool,
-    /// Length of each measurement [default: the scenario's, else 1.5s]
-    #[arg(long, short = 'd', visible_alias = "duration", value_name = "TIME", value_parser = quantity::duration)]
+    #[arg(long, short = 'd', visible_alias = "duration", value_name = "TIME", value_parser = quantity::duration,
+        help = format!("Length of each measurement [default: the scenario's, else {:?}]", Settings::default().time))]
     pub(crate) time: Option<Duration>,
-    /// Load before each measurement, not counted [default: the scenario's, else 1s]
-    #[arg(long, value_name = "TIME", value_parser = quantity::span)]
+    #[arg(long, value_name = "TIME", value_parser = quantity::span,
+        help = format!("Load before each measurement, not counted [default: the scenario's, else {:?}]", Settings::default().warm_up))]
     pub(crate) warm_up: Option<Duration>,
     #[command(flatten)]
     pub(crate) output: Output,
