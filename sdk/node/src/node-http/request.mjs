@@ -1,7 +1,7 @@
 /**
  * Fills Node's own IncomingMessage with what a REQUEST says, through the calls that Node's parser uses.
  */
-import { FACT, fieldsAt, method, ownText, target } from '../fetch/head.mjs';
+import { authority, clientAddress, FACT, fieldsAt, method, ownText, target } from '../fetch/head.mjs';
 import { INTERNED, INTERNED_BYTE_MIN, LOWER } from '../fetch/names.mjs';
 
 /** Where a REQUEST gives the body's length, and what stands there when it is not known. */
@@ -14,6 +14,10 @@ const NUMBER_BITS = 0x3f;
  * of longer ones, which a client could make to fill memory, each value becomes a text of its own.
  */
 const KEPT_HEAD_CHARACTERS_MAX = 4096;
+
+/** Characters of `X-Forwarded-For`, the shortest of the names that are added. */
+const FORWARDED_CHARACTERS_MIN = 15;
+const LETTER_X = 0x78;
 
 /** Fields of a request that an application sees where its server says nothing else, as with Node alone. */
 const FIELDS_MAX = 2000;
@@ -37,6 +41,7 @@ export function fill(request, head, fieldsMax) {
   if ((facts & FACT.upgrade) !== 0) list.push('Connection', 'Upgrade');
   // Framing is the server's, and yet how body parsers (`type-is`) see that there is a body.
   if (head.startsWith(UNKNOWN_LENGTH, LENGTH_AT)) list.push('Transfer-Encoding', 'chunked');
+  addForwarded(list, head, own);
   const count = 2 * (fieldsMax ?? FIELDS_MAX);
   if (count > 0 && list.length > count) list.length = count;
   request._addHeaderLines(list, list.length);
@@ -62,6 +67,25 @@ export function fieldList(block, at, own = asIs) {
     at = end + 1;
   }
   return list;
+}
+
+/**
+ * Adds what a proxy in front of the application would say of its client: applications that were behind one read it. What a
+ * trusted proxy said already stays as it came.
+ * @param {string[]} list @param {string} head @param {(text: string) => string} own
+ */
+function addForwarded(list, head, own) {
+  const known = [];
+  for (let at = 0; at < list.length; at += 2) {
+    const name = list[at];
+    if (name.length >= FORWARDED_CHARACTERS_MIN && (name.charCodeAt(0) | 0x20) === LETTER_X) known.push(name.toLowerCase());
+  }
+  const add = (name, lower, value) => {
+    if (value && !known.includes(lower)) list.push(name, value);
+  };
+  add('X-Forwarded-For', 'x-forwarded-for', clientAddress(head)?.address);
+  add('X-Forwarded-Proto', 'x-forwarded-proto', (head.charCodeAt(1) & FACT.tls) === 0 ? 'http' : 'https');
+  add('X-Forwarded-Host', 'x-forwarded-host', own(authority(head)));
 }
 
 function asIs(text) {

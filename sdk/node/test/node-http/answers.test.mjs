@@ -77,7 +77,7 @@ const CASES = [
   ['a body read later', (q, s) => setImmediate(async () => { let t = ''; for await (const p of q) t += p; s.end(t); }), { method: 'PUT', body: 'later' }],
   ['what the request is', (q, s) => s.end(JSON.stringify([q.method, q.url, q.httpVersion, q.headers.host, q.headers['x-a'], q.headersDistinct['x-a']])), { target: '/a?b=%20', fields: [['X-A', '1'], ['x-a', '2']] }],
   ['fields that Node joins and those it drops', (q, s) => s.end(JSON.stringify([q.headers.cookie, q.headers['user-agent'], q.headers.accept])), { fields: [['Cookie', 'a=1'], ['Cookie', 'b=2'], ['User-Agent', 'one'], ['User-Agent', 'two'], ['Accept', 'a'], ['Accept', 'b']] }],
-  ['raw fields', (q, s) => s.end(JSON.stringify(q.rawHeaders.filter((_, at) => q.rawHeaders[at - (at % 2)].startsWith('X-')))), { fields: [['X-One', 'a'], ['X-Two', 'caf\xe9']] }],
+  ['raw fields', (q, s) => s.end(JSON.stringify(q.rawHeaders.filter((_, at) => q.rawHeaders[at - (at % 2)].match(/^X-(One|Two)$/)))), { fields: [['X-One', 'a'], ['X-Two', 'caf\xe9']] }],
   ['a method of its own', (q, s) => s.end(q.method), { method: 'PROPFIND' }],
   ['DELETE with a body', (q, s) => q.pipe(s), { method: 'DELETE', body: 'gone' }],
   ['fields that are joined', (q, s) => { s.setHeader('X-Unique', ['a', 'b']); s.end(); }, { options: { uniqueHeaders: ['x-unique'] } }],
