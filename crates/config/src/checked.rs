@@ -35,6 +35,7 @@ mod network;
 mod otlp;
 pub mod proxy;
 mod proxy_protocol;
+pub mod request_fields;
 pub mod tls;
 mod tracing;
 
@@ -387,6 +388,8 @@ pub enum Step {
     Root(Template),
     /// `header`: changes to the answer's fields.
     Header(HeaderStep),
+    /// `request_header`: changes to the request's fields from here on, in order.
+    RequestHeader(Vec<HeaderOp>),
     /// `redir`
     Redirect {
         /// The Location.
@@ -490,7 +493,7 @@ impl std::fmt::Debug for BasicAuth {
     }
 }
 
-/// One change to the header fields of an answer.
+/// One change to the header fields of an answer or of a request.
 #[derive(Debug, Clone, PartialEq)]
 pub enum HeaderOp {
     /// Replace every value by this one.

@@ -127,6 +127,11 @@ impl Fields {
         self.slice(self.lines)
     }
 
+    /// What stands before the field lines: the line of the request or of the answer.
+    pub(crate) fn before_lines(&self) -> &[u8] {
+        self.slice(Span { start: 0, end: self.lines.start })
+    }
+
     /// Whether a list-valued field holds `member`, in any case and in any of its lines.
     pub(crate) fn lists(&self, known: Known, member: &[u8]) -> bool {
         self.get_all(known).flat_map(grammar::list_members).any(|own| own.eq_ignore_ascii_case(member))

@@ -36,4 +36,4 @@ pub use refuse::Refusal;
 pub use response::ResponseHead;
 pub use send::reason;
 pub use server::{AnswerHead, BodyEnd, EofMeaning, Next, ServerCodec};
-pub use translated::{read_translated, read_translated_response};
+pub use translated::{read_translated, read_translated_response, with_fields};

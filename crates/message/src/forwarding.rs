@@ -6,6 +6,7 @@
 
 use std::net::SocketAddr;
 
+use onehop_config::checked::request_fields::is_of_client;
 use onehop_http1::{Field, Known, RequestHead, ResponseHead, Span, Version};
 
 use crate::origin::Origin;
@@ -81,7 +82,7 @@ impl<'h> Rule<'h> {
         };
         let is_believed = self.is_trusted && is_spelled_out(name);
         let is_replaced = self.is_identified && is_client_certificate(name);
-        is_alias || is_about_connection(name) || (is_ours(name) && (is_replaced || !is_believed))
+        is_alias || is_about_connection(name) || (is_of_client(name) && (is_replaced || !is_believed))
     }
 }
 
@@ -149,7 +150,7 @@ pub fn copy_lines<'h>(
 pub fn passed_on_trailers(lines: &[u8], mut pass_on: impl FnMut(&[u8])) {
     for line in lines.split_inclusive(|byte| *byte == b'\n') {
         let name = line.split(|byte| *byte == b':').next().unwrap_or_default();
-        if !is_about_connection(name) && !is_ours(name) {
+        if !is_about_connection(name) && !is_of_client(name) {
             pass_on(line);
         }
     }
@@ -255,32 +256,7 @@ fn is_about_connection(name: &[u8]) -> bool {
 /// What a proxy in front writes.
 fn is_forwarded(name: &[u8]) -> bool {
     const PREFIX: &[u8] = b"x-forwarded-";
-    name.get(..PREFIX.len()).is_some_and(|start| start.eq_ignore_ascii_case(PREFIX)) || is_ours(name)
-}
-
-/// What says who the client is, also in spellings that become the same name in a CGI-like environment: there PHP has `_`
-/// for `.`, others for everything that is no letter or digit.
-fn is_ours(name: &[u8]) -> bool {
-    const NAMES: [&[u8]; 8] = [
-        b"client-cert",
-        b"client-cert-chain",
-        b"forwarded",
-        b"x-real-ip",
-        b"x-forwarded-for",
-        b"x-forwarded-host",
-        b"x-forwarded-proto",
-        b"x-forwarded-port",
-    ];
-    if !matches!(name.first(), Some(b'c' | b'C' | b'f' | b'F' | b'x' | b'X')) {
-        return false;
-    }
-    let same = |own: &[u8]| {
-        own.len() == name.len()
-            && own.iter().zip(name).all(|(own, byte)| {
-                *own == byte.to_ascii_lowercase() || (*own == b'-' && !byte.is_ascii_alphanumeric())
-            })
-    };
-    NAMES.iter().any(|own| same(own))
+    name.get(..PREFIX.len()).is_some_and(|start| start.eq_ignore_ascii_case(PREFIX)) || is_of_client(name)
 }
 
 /// RFC 9440.
@@ -351,7 +327,7 @@ mod tests {
             (b"X-Forwarded-Server", false),
             (b"", false),
         ] {
-            assert_eq!(is_ours(name), expected, "{}", name.escape_ascii());
+            assert_eq!(is_of_client(name), expected, "{}", name.escape_ascii());
         }
     }
 }

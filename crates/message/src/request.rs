@@ -1,6 +1,7 @@
 //! A request as handlers see it.
 
 use std::borrow::Cow;
+use std::ops::Deref;
 use std::time::Instant;
 
 use onehop_http1::RequestHead;
@@ -9,11 +10,11 @@ use crate::origin::Origin;
 use crate::path::RequestPath;
 use crate::trace_context::SpanContext;
 
-/// A request: its head as it came, its path and query as the routes have made them.
+/// A request: its head, path and query as the routes have made them.
 #[derive(Debug, Clone)]
 pub struct Request<'a> {
-    /// As it came.
-    pub head: &'a RequestHead,
+    /// Its head; `request_header` changes its fields.
+    pub head: CurrentHead<'a>,
     /// Where it came in.
     pub origin: Origin,
     /// When its head was complete.
@@ -24,6 +25,39 @@ pub struct Request<'a> {
     pub query: Option<Cow<'a, [u8]>>,
     /// Its span, where `tracing` says so. In a box, since few requests have one.
     pub span: Option<Box<SpanContext>>,
+}
+
+/// A request's head as the routes have made it. Only fields change: method, target, host and version are the client's.
+#[derive(Debug, Clone)]
+pub struct CurrentHead<'a> {
+    received: &'a RequestHead,
+    /// The head with other fields. In a box, since few requests have one.
+    changed: Option<Box<RequestHead>>,
+}
+
+impl<'a> CurrentHead<'a> {
+    /// The head as it came.
+    pub fn new(received: &'a RequestHead) -> Self {
+        Self { received, changed: None }
+    }
+
+    /// The head as it came, whatever has been changed since.
+    pub fn received(&self) -> &'a RequestHead {
+        self.received
+    }
+
+    /// Replaces the head by one with other fields.
+    pub fn change(&mut self, changed: RequestHead) {
+        self.changed = Some(Box::new(changed));
+    }
+}
+
+impl Deref for CurrentHead<'_> {
+    type Target = RequestHead;
+
+    fn deref(&self) -> &RequestHead {
+        self.changed.as_deref().unwrap_or(self.received)
+    }
 }
 
 impl Request<'_> {

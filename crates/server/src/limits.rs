@@ -85,6 +85,11 @@ pub const CODEC_LIMITS: onehop_http1::Limits = onehop_http1::Limits {
     trailer_bytes: TRAILER_BYTES_MAX,
 };
 
+/// What a request's head may be once `request_header` has changed it: twice what a client may send, so that whatever a
+/// client sends has room for what the configuration adds.
+pub const CHANGED_HEAD_LIMITS: onehop_http1::Limits =
+    onehop_http1::Limits { head_bytes: 2 * HEAD_BYTES_MAX, fields: 2 * HEADER_FIELDS_MAX, ..CODEC_LIMITS };
+
 /// Requests accepted on an HTTP/2 connection before other connections get their turn.
 pub const STREAMS_BATCH_MAX: usize = 32;
 

@@ -104,7 +104,7 @@ impl AffinityPolicy {
                 let index_of = |value: &[u8]| {
                     cookie.values.iter().take(worker_count).position(|known| known.as_bytes() == value)
                 };
-                match cookies::values(request.head, &cookie.name).find_map(index_of) {
+                match cookies::values(&request.head, &cookie.name).find_map(index_of) {
                     Some(index) => RequestAffinity::assigned(Affinity::Worker(WorkerIndex(index))),
                     None => RequestAffinity::UNASSIGNED,
                 }
@@ -118,7 +118,7 @@ impl AffinityPolicy {
                 }
             }
             Self::ClientAddress => {
-                let client = trust.client(request.head, &request.origin);
+                let client = trust.client(&request.head, &request.origin);
                 client.map_or(RequestAffinity::ANY, |client| {
                     RequestAffinity::assigned(Affinity::Hash(hash(&network(Some(client)))))
                 })

@@ -139,7 +139,7 @@ impl<'a> Call<'a> {
         worker.start();
         let policy = self.pool.affinity.as_ref().filter(|_| self.affinity.is_unassigned);
         self.cookie.set(policy.and_then(|policy| {
-            policy.set_cookie(worker.index, self.trust.is_encrypted(self.request.head, &self.request.origin))
+            policy.set_cookie(worker.index, self.trust.is_encrypted(&self.request.head, &self.request.origin))
         }));
         HeldSlot { pool: self.pool, worker }
     }
@@ -184,7 +184,7 @@ impl<'a> Call<'a> {
 
     /// The client's address, as far as trusted proxies tell it.
     pub fn client(&self) -> Option<std::net::IpAddr> {
-        self.trust.client(self.request.head, &self.request.origin)
+        self.trust.client(&self.request.head, &self.request.origin)
     }
 }
 

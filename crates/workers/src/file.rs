@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use onehop_connection::limits::DISK_READ_BYTES;
 use onehop_files::{self as files, OnDisk, content_type::content_type, path};
-use onehop_http1::Method;
+use onehop_http1::{Method, RequestHead};
 use onehop_message::error::HttpError;
 use onehop_message::request::Request;
 use onehop_message::response::{Body, Response};
@@ -85,7 +85,7 @@ pub async fn open(
         follow_outside: false,
         varies_by_accept: false,
     };
-    let head = request.head.clone();
+    let head = RequestHead::clone(&request.head);
     let made = tokio::task::spawn_blocking(move || {
         let mut made = Response::default();
         made.clear();

@@ -25,7 +25,7 @@ pub(crate) fn parts(
     for (holds, fact) in [
         (request.origin.tls, Facts::ENCRYPTED),
         (expects_continue, Facts::EXPECTS_CONTINUE),
-        (asks_for_upgrade(request.head), Facts::UPGRADE),
+        (asks_for_upgrade(&request.head), Facts::UPGRADE),
         (request.head.version() == Version::Http10, Facts::HTTP_10),
     ] {
         if holds {
@@ -61,9 +61,9 @@ pub(crate) fn write_request(request: &Request<'_>, trust: Trust<'_>, writer: &mu
     writer.tls(b"");
     let method = if method_code(request.head.method()) == 0 { request.head.method_bytes() } else { b"" };
     writer.method(method);
-    let upgrade = asks_for_upgrade(request.head);
+    let upgrade = asks_for_upgrade(&request.head);
     let origin = &request.origin;
-    for (name, value) in forwarding::passed_on(request.head, origin, upgrade, trust.keeps_fields()) {
+    for (name, value) in forwarding::passed_on(&request.head, origin, upgrade, trust.keeps_fields()) {
         if !request.replaces(name) {
             writer.field(name, value);
         }

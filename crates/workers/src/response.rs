@@ -288,7 +288,7 @@ impl Receiving<'_, '_, '_, '_> {
 
     async fn upgrade(&mut self) -> Result<Option<Received>, HttpError> {
         // RFC 9110 section 15.2.2: only to a protocol that the client requests.
-        if !forwarding::asks_for_upgrade(self.call.request.head)
+        if !forwarding::asks_for_upgrade(&self.call.request.head)
             || self.response.fields.get("upgrade").is_none()
         {
             return Err(HttpError::WorkerBroken);

@@ -90,23 +90,52 @@ pub(super) fn header(
 
 /// `header_up` and `header_down` of `reverse_proxy`: `[+|-]<field> [<value>|<find> <replace>]`
 pub(super) fn of_proxy(cx: &Context<'_>, option: &Directive) -> Result<HeaderOp, Box<Problem>> {
-    no_block(option)?;
     let name = option.name.text.as_str();
     let usage = format!("{name} [+|-]<field> [<value>|<find> <replace>]");
     let owner = Owner { name, usage: &usage, of_upstream: true };
-    let Some((field, values)) = option.args.split_first() else {
-        return Err(wrong_arguments(option, &usage));
-    };
+    without_default(cx, owner, option, &option.args)
+}
+
+/// `request_header`, whose arguments are `args`: `[+|-]<field> [<value>|<find> <replace>]`
+pub(super) fn of_request(
+    cx: &Context<'_>,
+    line: &Directive,
+    args: &[Token],
+) -> Result<HeaderOp, Box<Problem>> {
+    let usage = "request_header [<matcher>] [+|-]<field> [<value>|<find> <replace>]";
+    without_default(cx, Owner { name: "request_header", usage, of_upstream: false }, line, args)
+}
+
+fn without_default(
+    cx: &Context<'_>,
+    owner: Owner<'_>,
+    line: &Directive,
+    args: &[Token],
+) -> Result<HeaderOp, Box<Problem>> {
+    no_block(line)?;
+    let Some((field, values)) = args.split_first() else { return Err(wrong_arguments(line, owner.usage)) };
     if field.text.starts_with('?') {
-        let message = format!("`{name}` has no defaults: `{}`", field.text);
-        let help = match name {
+        let message = format!("`{}` has no defaults: `{}`", owner.name, field.text);
+        let help = match owner.name {
             "header_down" => format!("`header {}` in the site sets a field that no answer has", field.text),
-            _ => "a matcher and a second `reverse_proxy` treat such requests apart".to_owned(),
+            "header_up" => "a matcher and a second `reverse_proxy` treat such requests apart".to_owned(),
+            _ => "a matcher as `@without header !X-Field` chooses requests without a field".to_owned(),
         };
         return Err(Problem::error("arguments", &field.place, message).help(help));
     }
     let bare = field.text.strip_suffix(':').unwrap_or(&field.text);
-    change(cx, owner, option, field, bare, values).map(|change| change.op)
+    change(cx, owner, line, field, bare, values).map(|change| change.op)
+}
+
+/// The name of the field that a change is about.
+pub(super) fn name_of(op: &HeaderOp) -> &str {
+    match op {
+        HeaderOp::Set { name, .. }
+        | HeaderOp::Add { name, .. }
+        | HeaderOp::Default { name, .. }
+        | HeaderOp::Delete { name }
+        | HeaderOp::Replace { name, .. } => name,
+    }
 }
 
 /// The order in which Caddy applies the changes of one block, whatever their order in the file.

@@ -20,6 +20,7 @@ mod proxy;
 mod rate_limit;
 mod redir;
 mod request_body;
+mod request_header;
 mod respond;
 mod rewrite;
 mod root;
@@ -66,7 +67,7 @@ enum Read {
 }
 
 /// The directives that work.
-const DIRECTIVES: [(&str, Read); 32] = [
+const DIRECTIVES: [(&str, Read); 33] = [
     ("app", Read::Routes(app::app)),
     ("basic_auth", Read::Routes(basic_auth::basic_auth)),
     ("basicauth", Read::Routes(basic_auth::basic_auth)),
@@ -87,6 +88,7 @@ const DIRECTIVES: [(&str, Read); 32] = [
     ("rate_limit", Read::Routes(rate_limit::rate_limit)),
     ("redir", Read::Routes(redir::redir)),
     ("request_body", Read::Routes(request_body::request_body)),
+    ("request_header", Read::Routes(request_header::request_header)),
     ("respond", Read::Routes(respond::respond)),
     ("reverse_proxy", Read::Routes(proxy::reverse_proxy)),
     ("rewrite", Read::Routes(rewrite::rewrite)),

@@ -15,6 +15,7 @@ mod outline;
 mod overrides;
 mod proxy;
 mod proxy_errors;
+mod request_header;
 mod robust;
 mod route_order;
 mod settings;

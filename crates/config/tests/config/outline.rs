@@ -38,6 +38,9 @@ fn step(step: &Step) -> (String, &[Route]) {
             let ops: Vec<String> = header.ops.iter().map(op).collect();
             format!("header {}{}", ops.join(", "), if header.deferred { " deferred" } else { "" })
         }
+        Step::RequestHeader(ops) => {
+            format!("request_header {}", ops.iter().map(op).collect::<Vec<_>>().join(", "))
+        }
         Step::Redirect { to, kind: RedirectKind::Status(status) } => {
             format!("redir {} {status}", template(to))
         }

@@ -14,7 +14,7 @@ use onehop_http1::{Method, RequestHead};
 use onehop_message::error::HttpError;
 use onehop_message::origin::Origin;
 use onehop_message::path::{Ambiguous, RequestPath};
-use onehop_message::request::Request;
+use onehop_message::request::{CurrentHead, Request};
 use onehop_metrics::Handler;
 use onehop_metrics::access_log::Logs;
 use onehop_metrics::route::RouteHandler;
@@ -135,7 +135,7 @@ impl<'a> RequestContext<'a> {
         let is_ambiguous = own_path.is_err();
         Self {
             request: Request {
-                head,
+                head: CurrentHead::new(head),
                 origin,
                 received,
                 path: own_path.unwrap_or(RequestPath::ROOT),
@@ -176,11 +176,12 @@ impl<'a> RequestContext<'a> {
         if is_known { Ok(()) } else { Err(HttpError::NotImplemented) }
     }
 
-    /// Prepares the request for the error routes of its site. The request is again as it came; the root and the file that
-    /// was found stay, and so do changes of header fields that do not wait for a handler's response.
+    /// Prepares the request for the error routes of its site. Its path and query are again as they came. The root and the
+    /// file that was found stay, and so do its own fields and those changes of the response's that do not wait for a handler.
     pub(super) fn reset_for_errors(&mut self) {
-        self.request.path = own_path(self.request.head).unwrap_or(RequestPath::ROOT);
-        self.request.query = self.request.head.query().map(Cow::Borrowed);
+        let received = self.request.head.received();
+        self.request.path = own_path(received).unwrap_or(RequestPath::ROOT);
+        self.request.query = received.query().map(Cow::Borrowed);
         self.encode = None;
         self.early_hints.clear();
         self.own_cookie = None;

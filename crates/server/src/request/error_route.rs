@@ -21,14 +21,14 @@ pub(super) fn has_routes(site: &Site, error: HttpError) -> bool {
 pub(super) fn fill_page(context: &RequestContext<'_>, site: &Site, status: u16, response: &mut Response) {
     let asks = site.errors.iter().any(|errors| errors.are_for(status) && errors.routes.is_empty());
     let pages = if asks { PageScope::All } else { PageScope::OfWaiting };
-    error_page::fill(context.request.head, pages, response);
+    error_page::fill(&context.request.head, pages, response);
 }
 
 /// Fills the response of an error without error routes.
 pub(super) fn fill_plain(context: &RequestContext<'_>, error: HttpError, response: &mut Response) {
     error_response::fill(error, response);
     if matches!(response.body, Body::Empty) {
-        error_page::fill(context.request.head, PageScope::OfWaiting, response);
+        error_page::fill(&context.request.head, PageScope::OfWaiting, response);
     }
     context.finish_error(response);
 }

@@ -346,7 +346,7 @@ impl<'a> Routing<'a> {
 
     /// `Max-Forwards` makes this server the last one.
     fn ends_here(&self, backend: Backend) -> bool {
-        matches!(backend, Backend::Proxy(_)) && max_forwards::ends_here(self.context.request.head)
+        matches!(backend, Backend::Proxy(_)) && max_forwards::ends_here(&self.context.request.head)
     }
 
     /// Hands the request over to an application or an upstream.
@@ -424,7 +424,7 @@ fn handle(
         // The others wait for what they call.
         Target::Backend(_) => {
             context.at.handler = Handler::Proxy;
-            max_forwards::respond(context.request.head, response)?;
+            max_forwards::respond(&context.request.head, response)?;
         }
     }
     Ok(Handled::Responded)

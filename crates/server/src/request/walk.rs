@@ -16,8 +16,8 @@ use smallvec::SmallVec;
 use super::blocking::Lookup;
 use super::context::RequestContext;
 use super::early_hints;
-use super::handle::header;
 use super::handle::try_files::{Lookups, Undecided};
+use super::handle::{header, request_header};
 use super::passwords::PasswordCheck;
 use super::route::{self, Action, Root, Route, Site, Target};
 use super::tracing::{self, OpenSpan};
@@ -152,9 +152,10 @@ fn take<'a>(action: &'a Action, context: &mut RequestContext<'a>) -> Result<(), 
             let edits = header::gather(step, expressions, context);
             context.header_edits.push(edits);
         }
+        Action::RequestHeader(ops, expressions) => request_header::change(ops, expressions, context)?,
         Action::Encode(encode) => context.encode = Some(encode),
         Action::EarlyHints(hints) => {
-            if early_hints::are_for(context.request.head) {
+            if early_hints::are_for(&context.request.head) {
                 context.early_hints.push(hints);
             }
         }
@@ -180,7 +181,7 @@ fn take<'a>(action: &'a Action, context: &mut RequestContext<'a>) -> Result<(), 
         Action::Tracing(settings) if context.traced.is_none() => {
             let name = settings.span.as_ref().map(|name| route::expand(name, context, route::Into::Text));
             let name = name.unwrap_or_else(|| context.request.head.method_bytes().to_vec());
-            context.request.span = Some(Box::new(tracing::begin(settings, context.request.head)));
+            context.request.span = Some(Box::new(tracing::begin(settings, &context.request.head)));
             context.traced = Some(Box::new(OpenSpan { name, settings }));
         }
         Action::Tracing(_) => {}

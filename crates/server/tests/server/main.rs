@@ -30,6 +30,7 @@ mod proxy;
 mod rate_limits;
 mod refusals;
 mod reported;
+mod request_header;
 mod routes;
 #[path = "../../../http1/tests/rows/mod.rs"]
 mod rows;

@@ -57,7 +57,7 @@ impl Cookie {
             let _ = write!(out, "; Max-Age={seconds}");
         }
         out.push_str("; HttpOnly");
-        let is_encrypted = Trust::of(trusted, &request.origin).is_encrypted(request.head, &request.origin);
+        let is_encrypted = Trust::of(trusted, &request.origin).is_encrypted(&request.head, &request.origin);
         // Over HTTPS it is sent from other sites' pages, too; browsers take that only with `Secure`.
         out.push_str(if is_encrypted { "; Secure; SameSite=None" } else { "; SameSite=Lax" });
         out.into_bytes()
@@ -65,7 +65,7 @@ impl Cookie {
 
     /// The value that the client sends, without the quotes that it may stand in (RFC 6265 section 4.1.1).
     fn said<'t>(&'t self, request: &'t Request<'_>) -> Option<&'t [u8]> {
-        let value = cookies::values(request.head, &self.name).next()?;
+        let value = cookies::values(&request.head, &self.name).next()?;
         Some(value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\"")).unwrap_or(value))
     }
 }

@@ -21,7 +21,7 @@ pub(super) fn peer(request: &Request<'_>) -> Address {
 
 /// The client's, as trusted proxies tell it.
 pub(super) fn client(request: &Request<'_>, trusted: &[Network]) -> Address {
-    text(Trust::of(trusted, &request.origin).client(request.head, &request.origin))
+    text(Trust::of(trusted, &request.origin).client(&request.head, &request.origin))
 }
 
 /// Path and query as the routes have made them.

@@ -30,7 +30,7 @@ pub(super) fn write(
     // Bytes that follow an upgrade belong to the other protocol; with a body before them, both sides would
     // have to agree where it ends and whether it was read. Ignoring `Upgrade` is allowed (section 7.8).
     let has_body = !matches!(body, BodyLength::None | BodyLength::Known(0));
-    let upgrade = !has_body && asks_for_upgrade(request.head);
+    let upgrade = !has_body && asks_for_upgrade(&request.head);
     write_target(&request.path, request.query.as_deref(), lines);
     let target_bytes = lines.len();
     write_fields(request, trust, upgrade, lines);
@@ -39,7 +39,7 @@ pub(super) fn write(
     }
     let (target, fields) = lines.split_at_checked(target_bytes).unwrap_or_default();
     let method = request.head.method_bytes();
-    let trailers = accepts_trailers(request.head);
+    let trailers = accepts_trailers(&request.head);
     connection.codec().write_request_head(output, AskHead { method, target, fields, body, upgrade, trailers })
 }
 
@@ -49,7 +49,7 @@ fn write_fields(request: &Request<'_>, trust: Trust<'_>, upgrade: bool, out: &mu
     let host = request.head.host().unwrap_or_default();
     write_line(out, b"Host", host);
     let (mut has_scheme, mut has_host) = (false, false);
-    for (name, value) in passed_on(request.head, &request.origin, upgrade, trust.keeps_fields()) {
+    for (name, value) in passed_on(&request.head, &request.origin, upgrade, trust.keeps_fields()) {
         let is = |own: &[u8]| name.eq_ignore_ascii_case(own);
         // The codec writes the length.
         if is(b"host") || is(b"content-length") || is(FORWARDED_FOR) || request.replaces(name) {
@@ -62,7 +62,7 @@ fn write_fields(request: &Request<'_>, trust: Trust<'_>, upgrade: bool, out: &mu
     if let Some(traceparent) = request.traceparent() {
         write_line(out, TRACEPARENT.as_bytes(), traceparent.as_bytes());
     }
-    write_forwarded_for(request.head, &request.origin, trust, out);
+    write_forwarded_for(&request.head, &request.origin, trust, out);
     write_client_certificate(&request.origin, out);
     if !has_scheme {
         write_line(out, b"X-Forwarded-Proto", request.origin.scheme().as_bytes());

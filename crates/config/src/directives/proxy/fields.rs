@@ -5,14 +5,10 @@
 use crate::check::Context;
 use crate::checked::HeaderOp;
 use crate::checked::proxy::AmbiguousHeaders;
+use crate::checked::request_fields::{OF_CONNECTION, OF_FRAMING};
 use crate::directives::header;
 use crate::problem::Problem;
 use crate::syntax::{Directive, Token};
-
-/// How a body is sent is decided where it is sent (RFC 9112 section 6).
-const OF_FRAMING: [&str; 3] = ["content-length", "trailer", "transfer-encoding"];
-/// Of one connection (RFC 9110 section 7.6.1).
-const OF_CONNECTION: [&str; 5] = ["connection", "keep-alive", "proxy-connection", "te", "upgrade"];
 
 /// Puts all changes into the order in which they act: Caddy applies them by kind, whatever their order in the file.
 pub(super) fn arrange(ops: &mut [HeaderOp]) {
@@ -26,7 +22,7 @@ pub(super) fn change(
     option: &Directive,
 ) -> Result<(), Box<Problem>> {
     let op = header::of_proxy(cx, option)?;
-    let name = name(&op);
+    let name = header::name_of(&op);
     let is = |known: &&str| name.eq_ignore_ascii_case(known);
     let why = if OF_FRAMING.iter().any(is) {
         "how a body is sent is onehop's own"
@@ -52,15 +48,5 @@ pub(super) fn ambiguous(word: &Token) -> Result<AmbiguousHeaders, Box<Problem>> 
                 "`pass` lets fields with `_` or `.` in their names reach upstreams; `drop` is the default",
             ))
         }
-    }
-}
-
-fn name(op: &HeaderOp) -> &str {
-    match op {
-        HeaderOp::Set { name, .. }
-        | HeaderOp::Add { name, .. }
-        | HeaderOp::Default { name, .. }
-        | HeaderOp::Delete { name }
-        | HeaderOp::Replace { name, .. } => name,
     }
 }

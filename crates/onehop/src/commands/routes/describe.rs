@@ -19,6 +19,9 @@ pub(super) fn step(step: &Step, usual_status: &str) -> (&'static str, String) {
             let deferred = if header.deferred { " (when the answer is written)" } else { "" };
             ("header", format!("{}{deferred}", ops.join(", ")))
         }
+        Step::RequestHeader(ops) => {
+            ("request_header", ops.iter().map(header_op).collect::<Vec<_>>().join(", "))
+        }
         Step::Redirect { to, kind: RedirectKind::Status(status) } => {
             ("redir", format!("{} {status}", template(to)))
         }

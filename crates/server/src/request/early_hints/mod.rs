@@ -51,7 +51,7 @@ pub(super) fn fields(context: &RequestContext<'_>) -> Option<Fields> {
             fields.add("Link", value);
         }
     };
-    let key = key(context.request.head);
+    let key = key(&context.request.head);
     for hints in &context.early_hints {
         hints.links.iter().for_each(|link| add(link));
         if let (Some(learned), Some(key)) = (&hints.learned, &key) {
@@ -63,7 +63,7 @@ pub(super) fn fields(context: &RequestContext<'_>) -> Option<Fields> {
 
 /// Learns from a response as it goes out. One that may not teach still makes forgotten what it does not name.
 pub(super) fn learn(context: &RequestContext<'_>, response: &Response) {
-    let head = context.request.head;
+    let head = &context.request.head;
     let is_of_backend = matches!(context.at.handler, Handler::App | Handler::Proxy);
     if context.early_hints.is_empty()
         || !is_of_backend
@@ -86,7 +86,7 @@ pub(super) fn learn(context: &RequestContext<'_>, response: &Response) {
 /// Whether what a response names may be told to other clients: as a shared cache would have it, and where cookies or an identity
 /// come into it only if the response calls itself public.
 fn may_teach(context: &RequestContext<'_>, response: &Response) -> bool {
-    let head = context.request.head;
+    let head = &context.request.head;
     let says = |directive: &[u8]| {
         let fields = response.fields.iter().filter(|(name, _)| name.eq_ignore_ascii_case(b"cache-control"));
         let mut directives = fields.flat_map(|(_, value)| value.split(|byte| *byte == b','));
@@ -95,8 +95,9 @@ fn may_teach(context: &RequestContext<'_>, response: &Response) -> bool {
             name.trim_ascii().eq_ignore_ascii_case(directive)
         })
     };
-    let names_client =
-        head.find("authorization").is_some() || context.request.origin.verified_client().is_some();
+    // Also what the client sent and `request_header` has taken away.
+    let has = |name| head.find(name).is_some() || head.received().find(name).is_some();
+    let names_client = has("authorization") || context.request.origin.verified_client().is_some();
     if names_client || says(b"private") || says(b"no-store") {
         return false;
     }
@@ -104,7 +105,7 @@ fn may_teach(context: &RequestContext<'_>, response: &Response) -> bool {
         // Our own cookie says which worker answers, and nothing about the client.
         let is_own = |value: &[u8]| context.own_cookie.as_deref() == Some(value);
         let mut fields = response.fields.iter();
-        head.find("cookie").is_some()
+        has("cookie")
             || fields.any(|(name, value)| name.eq_ignore_ascii_case(b"set-cookie") && !is_own(value))
     };
     says(b"public") || !has_cookies()

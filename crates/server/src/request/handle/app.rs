@@ -32,7 +32,7 @@ pub(crate) async fn call(
     response: &mut Response,
 ) -> Result<Ended, HttpError> {
     if let Some(failure) = &**pool.failure()
-        && failure_page::is_navigation(context.request.head)
+        && failure_page::is_navigation(&context.request.head)
     {
         failure_page::fill(&pool.app.name, failure, response);
         return Ok(Ended::Complete);

@@ -44,7 +44,7 @@ impl BasicAuth {
         &'a self,
         context: &mut RequestContext<'a>,
     ) -> Result<Option<PasswordCheck>, HttpError> {
-        let head = context.request.head;
+        let head = &context.request.head;
         let challenge = header::gather(&self.challenge, &self.expressions, context);
         let authentication =
             context.authentication.insert(Box::new(Authentication { user: None, challenge }));

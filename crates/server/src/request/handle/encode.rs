@@ -53,7 +53,7 @@ fn without_body(context: &RequestContext<'_>, answer: &mut Response) {
     if answer.status == 304 {
         let has_plain_copy = || {
             let etag = answer.fields.get("ETag").unwrap_or_default();
-            conditional::names_as_strong(context.request.head, etag)
+            conditional::names_as_strong(&context.request.head, etag)
         };
         // The type is rarely there. A client whose copy has the tag as the application wrote it got that without a coding.
         let keeps_tag = has_plain_copy();

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use onehop_config::checked::{Encoding, FileServer, Spa};
 use onehop_files::{self as files, FileRequest, OwnedFileRequest, Served};
+use onehop_http1::RequestHead;
 use onehop_message::error::HttpError;
 use onehop_message::response::Response;
 use onehop_metrics::Handler;
@@ -48,7 +49,7 @@ pub(crate) fn file_server(
             settings: Arc::clone(settings),
             root: route::expand_root(template, context).ok_or(HttpError::NotFound)?,
             request: OwnedFileRequest {
-                head: context.request.head.clone(),
+                head: RequestHead::clone(&context.request.head),
                 path: context.request.path.sent().to_vec(),
                 query: context.request.query.as_deref().map(<[u8]>::to_vec),
                 original_path: context.request.head.path().to_vec(),
@@ -75,7 +76,7 @@ pub(crate) fn spa(
 /// The request for a file of a store, without codings.
 fn request<'r>(context: &'r RequestContext<'_>, store_number: u32) -> Result<FileRequest<'r>, HttpError> {
     Ok(FileRequest {
-        head: context.request.head,
+        head: &context.request.head,
         path: context.request.path.sent(),
         query: context.request.query.as_deref(),
         original_path: context.request.head.path(),
@@ -89,7 +90,7 @@ fn request<'r>(context: &'r RequestContext<'_>, store_number: u32) -> Result<Fil
 }
 
 fn handled(context: &RequestContext<'_>, served: Served) -> Handled {
-    let head = || context.request.head.clone();
+    let head = || RequestHead::clone(&context.request.head);
     match served {
         Served::Answered => Handled::Responded,
         Served::PassedOn => Handled::PassedOn,

@@ -10,6 +10,7 @@ pub(crate) mod error_page;
 pub(crate) mod file;
 pub(crate) mod header;
 pub(crate) mod redirect;
+pub(crate) mod request_header;
 pub(crate) mod respond;
 pub(crate) mod try_files;
 

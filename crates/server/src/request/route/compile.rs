@@ -180,6 +180,7 @@ fn action(step: &Step, known: Known<'_>, inside: &Around) -> Action {
     match step {
         Step::Root(template) => Action::Root(root(template, known.stores)),
         Step::Header(settings) => Action::Header(settings.clone(), header::compile(&settings.ops)),
+        Step::RequestHeader(ops) => Action::RequestHeader(ops.clone(), header::compile(ops)),
         Step::Redirect { to, kind } => Action::Target(Target::Redirect { to: to.clone(), kind: *kind }),
         Step::Rewrite(to) => Action::Rewrite(to.clone()),
         Step::ChangeUri(change) => Action::ChangeUri(change.clone()),

@@ -15,8 +15,8 @@ use onehop_certificates::keeper::OnDemand;
 use onehop_certificates::loaded::Loaded;
 use onehop_config::checked::limit::Priority;
 use onehop_config::checked::{
-    self, Encode, FileServer, HeaderStep, LogAppend, ProxyProtocol, RedirectKind, Spa, Template, Tracing,
-    UriChange,
+    self, Encode, FileServer, HeaderOp, HeaderStep, LogAppend, ProxyProtocol, RedirectKind, Spa, Template,
+    Tracing, UriChange,
 };
 use onehop_message::methods::Methods;
 use onehop_metrics::access_log::{LogTarget, Logs};
@@ -143,6 +143,7 @@ pub struct ErrorRoutes {
 pub enum Action {
     Root(Root),
     Header(HeaderStep, Vec<Option<Regex>>),
+    RequestHeader(Vec<HeaderOp>, Vec<Option<Regex>>),
     Rewrite(Template),
     ChangeUri(UriChange),
     Encode(Encode),

@@ -117,7 +117,7 @@ fn escape_from(begin: usize, placeholder: &Placeholder, into: Into, out: &mut Ve
 
 fn value(placeholder: &Placeholder, context: &RequestContext<'_>, into: Into, out: &mut Vec<u8>) {
     use Placeholder as P;
-    let head = context.request.head;
+    let head = &context.request.head;
     let host = head.host().unwrap_or_default();
     match placeholder {
         P::Method => out.extend_from_slice(head.method_bytes()),

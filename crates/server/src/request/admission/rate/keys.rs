@@ -51,7 +51,7 @@ impl Keys {
             RateKey::ClientAddress => None,
             // All of them: with the first one alone a client could count by one and mean another.
             RateKey::Header(name) => self.text(context.request.head.find_all(name)),
-            RateKey::Cookie(name) => self.text(cookies::values(context.request.head, name)),
+            RateKey::Cookie(name) => self.text(cookies::values(&context.request.head, name)),
             RateKey::Template(template) => {
                 let text = self.text(std::iter::once(&*route::expand(
                     self.beside_client.as_ref().unwrap_or(template),
@@ -71,7 +71,7 @@ impl Keys {
         let client = match settings.trusted_proxies.as_slice() {
             [] => context.request.origin.peer.map(|peer| peer.ip()),
             trusted => Trust::of(trusted, &context.request.origin)
-                .client(context.request.head, &context.request.origin),
+                .client(&context.request.head, &context.request.origin),
         };
         self.addresses.hash_one(network(client))
     }

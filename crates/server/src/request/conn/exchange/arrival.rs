@@ -50,7 +50,7 @@ pub(super) async fn arrive<'g>(
     }
     let Some(terms) = terms(backend, snapshot, &acquired) else { return Ok(acquired) };
     let address = Trust::of(terms.trusted, &context.request.origin)
-        .client(context.request.head, &context.request.origin);
+        .client(&context.request.head, &context.request.origin);
     let address = address.map(|address: IpAddr| network(Some(address)));
     let slow = io.core().slow_clients();
     let stream = || {

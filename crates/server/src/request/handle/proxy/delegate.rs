@@ -152,7 +152,7 @@ impl Delegate for Forwarding<'_> {
     fn kept(&self) -> (Option<Slot>, Option<IpAddr>) {
         let peer = &self.member.peer;
         let kept = peer.settings.connections_max.map(|_| Slot::busy(peer.clone()));
-        (kept, self.call.trust.client(self.context.request.head, &self.context.request.origin))
+        (kept, self.call.trust.client(&self.context.request.head, &self.context.request.origin))
     }
 
     fn tunnel(&self) -> Bounds<'_> {

@@ -146,7 +146,7 @@ async fn get(
     client: &WaitingClient,
 ) -> Result<Link, ConnectError> {
     let link = call.pools.get_for(&member.peer, reuse, client).await?;
-    if asks_for_upgrade(context.request.head) {
+    if asks_for_upgrade(&context.request.head) {
         link.await_upgrades().await;
     }
     Ok(link)

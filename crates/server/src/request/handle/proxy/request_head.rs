@@ -32,7 +32,7 @@ pub(super) fn write(
     // Bytes that follow an upgrade belong to the other protocol; with a body before them, both sides would
     // have to agree where it ends and whether it was read. Ignoring `Upgrade` is allowed (RFC 9110 section 7.8).
     let has_body = !matches!(body, BodyLength::None | BodyLength::Known(0));
-    let upgrade = !has_body && asks_for_upgrade(context.request.head);
+    let upgrade = !has_body && asks_for_upgrade(&context.request.head);
     write_target(&context.request.path, context.request.query.as_deref(), lines);
     let target_bytes = lines.len();
     write_fields(call, context, upgrade, lines);
@@ -46,14 +46,14 @@ pub(super) fn write(
     let (upgrade, waits) = (upgrade && has("upgrade"), expects && has("expect"));
     let (target, fields) = lines.split_at_checked(target_bytes).unwrap_or_default();
     let method = context.request.head.method_bytes();
-    let trailers = accepts_trailers(context.request.head);
+    let trailers = accepts_trailers(&context.request.head);
     let head = AskHead { method, target, fields, body, upgrade, trailers };
     connection.codec().write_request_head(output, head)?;
     Ok(waits)
 }
 
 fn write_fields(call: &Call<'_>, context: &RequestContext<'_>, upgrade: bool, out: &mut Vec<u8>) {
-    let head = context.request.head;
+    let head = &context.request.head;
     let host = head.host().unwrap_or_default();
     // As in Caddy since 2.11: whoever has a certificate rarely responses for another name.
     let is_upstreams = call.proxy.settings.transport.tls.is_some();
@@ -93,7 +93,7 @@ fn write_fields(call: &Call<'_>, context: &RequestContext<'_>, upgrade: bool, ou
     write_client_certificate(&context.request.origin, out);
     // Of whoever comes through a Unix socket and is not trusted nothing is known.
     if is_trusted || context.request.origin.peer.is_some() {
-        write_forwarded_for(context.request.head, &context.request.origin, call.trust, out);
+        write_forwarded_for(&context.request.head, &context.request.origin, call.trust, out);
         let reported = |name| forwarding::forwarded(head, name).next_back().filter(|value| !value.is_empty());
         let reported = |name| if is_trusted { reported(name) } else { None };
         let scheme = reported(b"x-forwarded-proto").unwrap_or(context.request.origin.scheme().as_bytes());
