@@ -77,6 +77,7 @@ fn every_directive_has_its_chapter() {
         "rate_limit",
         "redir",
         "request_body",
+        "request_header",
         "respond",
         "reverse_proxy",
         "rewrite",
