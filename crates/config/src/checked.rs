@@ -14,6 +14,7 @@ use std::time::Duration;
 pub use app::{
     App, AppAddress, AppData, AppEnvironment, AppProtocol, AppResources, AppRun, Recycle, Sticky, WorkerCount,
 };
+pub use expression::{CaptureGroup, Expression, compile as compile_expression};
 use limit::{Limit, Priority, RateLimit};
 pub use log::{
     AccessLog, FieldAction, FieldRule, LogAppend, LogField, LogFilter, LogFormat, LogOutput, LogRoll,
@@ -29,6 +30,7 @@ pub use tracing::{EVERY_TRACE, Sampler, Tracing};
 use crate::limits::{HISTORY_BYTES, HISTORY_KEEP};
 
 mod app;
+mod expression;
 pub mod limit;
 mod log;
 mod network;
@@ -239,10 +241,10 @@ pub enum Condition {
         /// Field name, lower case.
         name: String,
         /// What one of its values has to fit somewhere.
-        pattern: Pattern,
+        expression: Arc<Expression>,
     },
     /// The path, decoded, fits the expression somewhere.
-    PathRegexp(Pattern),
+    PathRegexp(Arc<Expression>),
     /// The address of the connection's other end is in one of these networks.
     RemoteIp(Vec<Network>),
     /// The client's address, as trusted proxies name it, is in one of these networks.
@@ -266,16 +268,6 @@ pub enum HeaderTest {
     Absent,
     /// One of its values equals one of these, `*` at either end standing for anything.
     Like(Vec<String>),
-}
-
-/// A compiled regular expression. Two are equal where they are written alike.
-#[derive(Debug, Clone)]
-pub struct Pattern(pub regex_lite::Regex);
-
-impl PartialEq for Pattern {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.as_str() == other.0.as_str()
-    }
 }
 
 /// A way in which a request may come.
@@ -683,6 +675,13 @@ pub enum Placeholder {
     Cookie(String),
     /// `{http.request.tls.*}`: what TLS negotiated; nothing without TLS
     Tls(TlsValue),
+    /// `{http.regexp.NAME.GROUP}`, `{re.NAME.GROUP}`, `{re.GROUP}`: what an expression has captured
+    Capture {
+        /// The name of the expression; `None` is the last one that has the group.
+        expression: Option<String>,
+        /// Which group.
+        group: CaptureGroup,
+    },
     /// `{http.vars.root}`: the root that applies
     Root,
     /// `{http.matchers.file.relative}`, `{file_match.relative}`

@@ -41,6 +41,10 @@ pub const GROUPS_PER_BLOCK_MAX: usize = 64;
 /// Problems kept of one load. Nobody reads more, and one slip can cause thousands.
 pub const PROBLEMS_MAX: usize = 100;
 
+/// Bytes of memory of one compiled expression, of a matcher or a replacement. A search takes time for each of its states and each
+/// byte of a path or field, so this bounds what one request costs; a list of a thousand words takes a fifth of it.
+pub const EXPRESSION_BYTES_MAX: usize = 1024 * 1024;
+
 /// Characters of a word that are compared when looking for the nearest known word. Longer words
 /// are no slips of known ones, and the comparison is quadratic.
 pub const NEAREST_WORD_CHARACTERS_MAX: usize = 40;

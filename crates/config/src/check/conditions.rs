@@ -1,10 +1,12 @@
 //! Conditions of named matchers beside path, method, host, header and file: addresses, expressions, protocols, the query.
 
+use std::sync::Arc;
+
 use super::Context;
 use super::template::fixed;
 use super::value::field_name;
 use crate::arguments::{at_least_one, wrong_arguments};
-use crate::checked::{Condition, Network, Pattern, ProtocolTest, QueryTest};
+use crate::checked::{Condition, Expression, Network, ProtocolTest, QueryTest, compile_expression};
 use crate::directives;
 use crate::nearest::nearest;
 use crate::problem::Problem;
@@ -25,32 +27,52 @@ pub(super) fn networks(cx: &mut Context<'_>, line: &Directive) -> Result<Vec<Net
     directives::of_networks(cx, line, &line.args, &usage)
 }
 
-/// `path_regexp [<name>] <expression>`
-pub(super) fn path_regexp(line: &Directive) -> Result<Condition, Box<Problem>> {
-    let expression = match line.args.as_slice() {
-        [expression] | [_, expression] => expression,
+/// `path_regexp [<name>] <expression>`. Without a name it has that of its matcher.
+pub(super) fn path_regexp(
+    cx: &mut Context<'_>,
+    line: &Directive,
+    matcher: Option<&str>,
+) -> Result<Condition, Box<Problem>> {
+    let (name, expression) = match line.args.as_slice() {
+        [expression] => (matcher, expression),
+        [name, expression] => (Some(name.text.as_str()), expression),
         _ => return Err(wrong_arguments(line, "path_regexp [<name>] <expression>")),
     };
-    pattern(expression).map(Condition::PathRegexp)
+    capturing(cx, name, expression).map(Condition::PathRegexp)
 }
 
-/// `header_regexp [<name>] <field> <expression>`
-pub(super) fn header_regexp(line: &Directive) -> Result<Condition, Box<Problem>> {
-    let (field, expression) = match line.args.as_slice() {
-        [field, expression] | [_, field, expression] => (field, expression),
+/// `header_regexp [<name>] <field> <expression>`. Without a name it has that of its matcher.
+pub(super) fn header_regexp(
+    cx: &mut Context<'_>,
+    line: &Directive,
+    matcher: Option<&str>,
+) -> Result<Condition, Box<Problem>> {
+    let (name, field, expression) = match line.args.as_slice() {
+        [field, expression] => (matcher, field, expression),
+        [name, field, expression] => (Some(name.text.as_str()), field, expression),
         _ => return Err(wrong_arguments(line, "header_regexp [<name>] <field> <expression>")),
     };
-    let name = field_name(field, &field.text)?.to_ascii_lowercase();
-    Ok(Condition::HeaderRegexp { name, pattern: pattern(expression)? })
+    let expression = capturing(cx, name, expression)?;
+    Ok(Condition::HeaderRegexp { name: field_name(field, &field.text)?.to_ascii_lowercase(), expression })
 }
 
-fn pattern(token: &Token) -> Result<Pattern, Box<Problem>> {
-    regex_lite::Regex::new(&token.text).map(Pattern).map_err(|error| {
-        let message = format!("`{}` is no regular expression: {error}", token.text);
-        Problem::error("regexp", &token.place, message).help(
-            "look-around and back-references do not exist; `\\` before a character takes its meaning away",
-        )
-    })
+fn capturing(
+    cx: &mut Context<'_>,
+    name: Option<&str>,
+    token: &Token,
+) -> Result<Arc<Expression>, Box<Problem>> {
+    let compiled = compile_expression(&token.text);
+    let known = cx.expressions.add(name, compiled.as_ref().ok().cloned());
+    match (known, compiled) {
+        (Some(expression), _) => Ok(Arc::new(expression)),
+        (None, compiled) => {
+            let error = compiled.err().map(|error| error.to_string()).unwrap_or_default();
+            let message = format!("`{}` is no regular expression: {error}", token.text);
+            Err(Problem::error("regexp", &token.place, message).help(
+                "look-around and back-references do not exist; `\\` before a character takes its meaning away",
+            ))
+        }
+    }
 }
 
 /// `protocol http|https|grpc|http/1.1|http/2+…`

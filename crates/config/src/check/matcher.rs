@@ -118,19 +118,25 @@ fn from_token(
 
 /// `@name path /x` or `@name { … }`.
 fn definition(cx: &mut Context<'_>, line: &Directive) -> Result<Chosen, Box<Problem>> {
-    let matcher = set(cx, line, 0)?;
+    let name = line.name.text.trim_start_matches('@');
+    let matcher = set(cx, line, Some(name), 0)?;
     let single_path = single_path(&line.args, line.block.as_deref());
     Ok(Chosen { matcher: Some(matcher), single_path })
 }
 
 /// A set of conditions behind an option that takes one.
 pub(crate) fn condition_set(cx: &mut Context<'_>, line: &Directive) -> Result<Matcher, Box<Problem>> {
-    set(cx, line, 0)
+    set(cx, line, None, 0)
 }
 
 /// A set of conditions: on the rest of a line, or in a block. Conditions of one kind in a block
-/// are merged, so that either of them suffices; different kinds must all hold.
-fn set(cx: &mut Context<'_>, line: &Directive, depth: usize) -> Result<Matcher, Box<Problem>> {
+/// are merged, so that either of them suffices; different kinds must all hold. `name` is that of the named matcher.
+fn set(
+    cx: &mut Context<'_>,
+    line: &Directive,
+    name: Option<&str>,
+    depth: usize,
+) -> Result<Matcher, Box<Problem>> {
     let Directive { number, name: owner, args, block } = line;
     if depth > BLOCK_DEPTH_MAX {
         let message = format!("matchers are nested more than {BLOCK_DEPTH_MAX} deep");
@@ -138,10 +144,10 @@ fn set(cx: &mut Context<'_>, line: &Directive, depth: usize) -> Result<Matcher, 
     }
     let inline;
     let lines = match args.split_first() {
-        Some((name, rest)) => {
+        Some((first, rest)) => {
             inline = [Directive {
                 number: *number,
-                name: name.clone(),
+                name: first.clone(),
                 args: rest.to_vec(),
                 block: block.clone(),
             }];
@@ -156,7 +162,7 @@ fn set(cx: &mut Context<'_>, line: &Directive, depth: usize) -> Result<Matcher, 
     }
     let mut all: Vec<Condition> = Vec::new();
     for line in lines {
-        let result = condition(cx, line, depth);
+        let result = condition(cx, line, name, depth);
         if let Some(condition) = cx.keep(result) {
             merge(&mut all, condition);
         }
@@ -212,7 +218,12 @@ fn single_path(args: &[Token], block: Option<&[Directive]>) -> Option<String> {
 }
 
 /// One condition; `not` makes one of a nested set.
-fn condition(cx: &mut Context<'_>, line: &Directive, depth: usize) -> Result<Condition, Box<Problem>> {
+fn condition(
+    cx: &mut Context<'_>,
+    line: &Directive,
+    matcher: Option<&str>,
+    depth: usize,
+) -> Result<Condition, Box<Problem>> {
     let name = &line.name;
     if name.quote != Quote::None {
         let message = "an expression is a matcher of Caddy that onehop does not have yet";
@@ -223,17 +234,17 @@ fn condition(cx: &mut Context<'_>, line: &Directive, depth: usize) -> Result<Con
     }
     match name.text.as_str() {
         "path" => path(cx, line),
-        "path_regexp" => conditions::path_regexp(line),
+        "path_regexp" => conditions::path_regexp(cx, line, matcher),
         "method" => method(cx, line),
         "host" => host(cx, line),
         "header" => header(cx, line),
-        "header_regexp" => conditions::header_regexp(line),
+        "header_regexp" => conditions::header_regexp(cx, line, matcher),
         "remote_ip" => conditions::networks(cx, line).map(Condition::RemoteIp),
         "client_ip" => conditions::networks(cx, line).map(Condition::ClientIp),
         "protocol" => conditions::protocol(line),
         "query" => conditions::query(cx, line),
         "file" => file_condition(cx, line),
-        "not" => set(cx, line, depth + 1).map(|inner| Condition::Not(vec![inner])),
+        "not" => set(cx, line, matcher, depth + 1).map(|inner| Condition::Not(vec![inner])),
         word if MATCHERS.contains(&word) => {
             let message = format!("`{word}` is a Caddy matcher that onehop does not have yet");
             Err(Problem::error("not-yet", &name.place, message))

@@ -1,12 +1,13 @@
 //! From a tree of lines to checked settings. Knows what words mean; sees text only through
 //! `syntax`, and the world only through [`Source`].
 //!
-//! `global` reads the options block, `history` one of them, `address` what a site's address means, `automatic` which certificate a site gets, `listen` puts sites on
+//! `captures` knows what `{re.…}` stands for, `global` reads the options block, `history` one of them, `address` what a site's address means, `automatic` which certificate a site gets, `listen` puts sites on
 //! listeners, `listener_wrappers` reads what happens to a connection first, `matcher` reads conditions, `template` and `placeholder` text with placeholders,
 //! `route_order` puts routes into acting order, `servers` reads settings of all listeners, `value` reads numbers and the like.
 
 mod address;
 mod automatic;
+mod captures;
 mod certificates;
 mod conditions;
 pub(crate) mod file_match;
@@ -35,6 +36,8 @@ use crate::directives::{KnownApps, KnownLimits};
 use crate::problem::{Location, Problem, Problems};
 use crate::source::{FileKind, Source};
 use crate::syntax::Token;
+
+use captures::KnownExpressions;
 
 pub(crate) use address::{Address, Endpoint, host_pattern};
 pub(crate) use certificates::Certificates;
@@ -70,6 +73,8 @@ pub(crate) struct Context<'a> {
     pub(crate) apps: KnownApps,
     /// The bounds so far.
     pub(crate) limits: KnownLimits,
+    /// The expressions of the site so far.
+    expressions: KnownExpressions,
     /// Where relative paths of what is written start, absolute.
     pub(crate) written_below: PathBuf,
     /// Trusted proxies of every site, from the global block.
@@ -114,6 +119,7 @@ impl<'a> Context<'a> {
             problems,
             apps: KnownApps::default(),
             limits: KnownLimits::default(),
+            expressions: KnownExpressions::default(),
             trusted_proxies: Vec::new(),
             protocols: Protocols::default(),
             proxy_protocol: None,

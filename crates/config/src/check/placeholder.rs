@@ -1,7 +1,7 @@
 //! What a placeholder means. Its short names are Caddy's.
 
-use crate::checked::Placeholder;
 use crate::checked::tls::{ClientValue, NameKind, TlsValue};
+use crate::checked::{CaptureGroup, Placeholder};
 use crate::nearest::nearest;
 use crate::problem::{Location, Problem};
 use crate::vocabulary::{PLACEHOLDER_PREFIXES, PLACEHOLDER_SHORTHANDS, PLACEHOLDERS};
@@ -122,6 +122,9 @@ fn named_value(long: &str) -> Option<Placeholder> {
     if let Some(name) = long.strip_prefix("http.request.header.") {
         return Some(Placeholder::Header(name.to_ascii_lowercase()));
     }
+    if long.starts_with("http.regexp.") {
+        return capture(long);
+    }
     if let Some(name) = long.strip_prefix("http.request.tls.") {
         return tls_value(name).map(Placeholder::Tls);
     }
@@ -131,6 +134,23 @@ fn named_value(long: &str) -> Option<Placeholder> {
         "http.request.host.labels" => name.parse().ok().map(Placeholder::HostLabel),
         _ => None,
     }
+}
+
+/// `re.NAME.GROUP`, `re.GROUP`, or the long form. A group has no dot in its name.
+pub(super) fn capture(key: &str) -> Option<Placeholder> {
+    let name = key.strip_prefix("re.").or_else(|| key.strip_prefix("http.regexp."))?;
+    let (expression, group) = match name.rsplit_once('.') {
+        Some((expression, group)) => (Some(expression), group),
+        None => (None, name),
+    };
+    if group.is_empty() || expression.is_some_and(str::is_empty) {
+        return None;
+    }
+    let number = group.parse().ok();
+    Some(Placeholder::Capture {
+        expression: expression.map(str::to_owned),
+        group: number.map_or_else(|| CaptureGroup::Name(group.to_owned()), CaptureGroup::Number),
+    })
 }
 
 fn tls_value(name: &str) -> Option<TlsValue> {

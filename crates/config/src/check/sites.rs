@@ -68,11 +68,13 @@ fn site(
     }
     let has_tls = block.lines.iter().any(|line| line.name.text == "tls");
     addresses.iter_mut().for_each(|address| address.has_tls = has_tls);
+    cx.expressions.begin_site(block);
     let scope = Scope::of_block(cx, &block.lines, None);
     let mut settings = SiteSettings::default();
     cx.apps.begin_site(addresses.iter().any(|address| address.is_plain(global)));
     cx.limits.begin_site(addresses.first().map_or("", |first| first.label.as_str()));
     let mut routes = directives::site(cx, &scope, block, &mut settings);
+    cx.check_captures(block);
     let lags = std::mem::take(&mut cx.limits.lags);
     directives::warn_of_lag(cx, lags, has_workers(&routes));
     if needs_root(&routes) || errors_need_root(&routes, &settings.errors) {

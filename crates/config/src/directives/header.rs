@@ -7,7 +7,7 @@ use crate::check::matcher::{Scope, split};
 use crate::check::route_order::Placed;
 use crate::check::template::{template, template_of_upstream};
 use crate::check::value::{field_name, field_value};
-use crate::checked::{HeaderOp, HeaderStep, Step, Template};
+use crate::checked::{HeaderOp, HeaderStep, Step, Template, compile_expression};
 use crate::option_table::{OptionTable, line, not_yet};
 use crate::problem::Problem;
 use crate::syntax::{Directive, Token};
@@ -225,7 +225,7 @@ fn regular_expression(
         }
         _ => {}
     }
-    match regex_lite::Regex::new(&find.text) {
+    match compile_expression(&find.text) {
         Ok(_) => Ok(find.text.clone()),
         Err(error) => {
             Err(Problem::error("regular-expression", &find.place, format!("`{}`: {error}", find.text))

@@ -1,6 +1,7 @@
 //! The crate as its users see it: text in, settings or problems out.
 
 mod app;
+mod captures;
 mod documentation;
 mod early_hints;
 mod errors;

@@ -1,8 +1,8 @@
 //! Checked routes as short lines, for tests of their order.
 
 use onehop_config::checked::{
-    Condition, HeaderOp, HeaderTest, HostPattern, Matcher, Part, PathPattern, RedirectKind, Route, Step,
-    Template,
+    Condition, Expression, HeaderOp, HeaderTest, HostPattern, Matcher, Part, PathPattern, RedirectKind,
+    Route, Step, Template,
 };
 
 /// One line a route, nested ones indented.
@@ -113,8 +113,10 @@ fn condition(condition: &Condition) -> String {
         Condition::Header { name, value: HeaderTest::Like(values) } => {
             format!("header {name} {}", values.join(" "))
         }
-        Condition::HeaderRegexp { name, pattern } => format!("header_regexp {name} {}", pattern.0.as_str()),
-        Condition::PathRegexp(pattern) => format!("path_regexp {}", pattern.0.as_str()),
+        Condition::HeaderRegexp { name, expression } => {
+            format!("header_regexp {name} {}", self::expression(expression))
+        }
+        Condition::PathRegexp(expression) => format!("path_regexp {}", self::expression(expression)),
         Condition::RemoteIp(networks) => format!("remote_ip {networks:?}"),
         Condition::ClientIp(networks) => format!("client_ip {networks:?}"),
         Condition::Protocol(tests) => format!("protocol {tests:?}"),
@@ -128,6 +130,12 @@ fn condition(condition: &Condition) -> String {
             format!("not ({})", matchers.iter().map(conditions).collect::<Vec<_>>().join(" or "))
         }
     }
+}
+
+/// An expression behind its name.
+fn expression(expression: &Expression) -> String {
+    let name = expression.name.as_deref().map_or(String::new(), |name| format!("{name} "));
+    format!("{name}{}{}", expression.regex.as_str(), if expression.is_read { " read" } else { "" })
 }
 
 /// A host as it is written.

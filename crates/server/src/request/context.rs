@@ -24,7 +24,7 @@ use regex_lite::Regex;
 use super::admission::RequestLimits;
 use super::admission::rate::RateChecks;
 use super::early_hints::EarlyHints;
-use super::route::Root;
+use super::route::{Captures, Root};
 use super::timing::Timing;
 use super::tracing::OpenSpan;
 
@@ -42,6 +42,8 @@ pub struct RequestContext<'a> {
     pub root: Option<&'a Root>,
     /// The file that `try_files` found, decoded, relative to the root.
     pub file_match: Option<Vec<u8>>,
+    /// What expressions of matchers have captured.
+    pub(crate) captures: Captures,
     /// The compression that `encode` allows.
     pub encode: Option<&'a Encode>,
     /// What the client can load while it waits.
@@ -147,6 +149,7 @@ impl<'a> RequestContext<'a> {
             is_ambiguous,
             root: None,
             file_match: None,
+            captures: Captures::default(),
             encode: None,
             early_hints: Vec::new(),
             limits: RequestLimits::default(),

@@ -5,6 +5,7 @@
 
 mod admit;
 mod bounds;
+mod captures;
 mod client;
 mod conformance;
 mod connections;

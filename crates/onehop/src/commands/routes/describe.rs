@@ -5,8 +5,8 @@
 use onehop_config::checked::limit::{Bound, Limit, Priority, RateKey, RateLimit};
 use onehop_config::checked::proxy::{BalancePolicy, Proxy, ProxyAddress, ProxyUpstream};
 use onehop_config::checked::{
-    App, AppAddress, AppRun, Condition, Encoding, FileMatch, HeaderOp, HeaderTest, HostPattern, Matcher,
-    Network, Part, PathPattern, Placeholder, ProtocolTest, QueryTest, RedirectKind, Step, Template,
+    App, AppAddress, AppRun, CaptureGroup, Condition, Encoding, FileMatch, HeaderOp, HeaderTest, HostPattern,
+    Matcher, Network, Part, PathPattern, Placeholder, ProtocolTest, QueryTest, RedirectKind, Step, Template,
     UriChange, WorkerCount,
 };
 
@@ -222,8 +222,10 @@ fn condition(condition: &Condition) -> String {
         Condition::Header { name, value: HeaderTest::Like(values) } => {
             format!("{name} is {}", values.join(" or "))
         }
-        Condition::HeaderRegexp { name, pattern } => format!("{name} fits {}", pattern.0.as_str()),
-        Condition::PathRegexp(pattern) => format!("the path fits {}", pattern.0.as_str()),
+        Condition::HeaderRegexp { name, expression } => {
+            format!("{name} fits {}", expression.regex.as_str())
+        }
+        Condition::PathRegexp(expression) => format!("the path fits {}", expression.regex.as_str()),
         Condition::RemoteIp(networks) => format!("from {}", networks_of(networks)),
         Condition::ClientIp(networks) => format!("the client is of {}", networks_of(networks)),
         Condition::Protocol(tests) => tests.iter().map(protocol).collect::<Vec<_>>().join(" or "),
@@ -346,6 +348,13 @@ fn placeholder(placeholder: &Placeholder) -> String {
         Placeholder::Header(name) => return format!("header.{name}"),
         Placeholder::Cookie(name) => return format!("cookie.{name}"),
         Placeholder::Tls(value) => return value.to_string(),
+        Placeholder::Capture { expression, group } => {
+            let expression = expression.as_ref().map_or_else(String::new, |name| format!("{name}."));
+            return match group {
+                CaptureGroup::Number(number) => format!("re.{expression}{number}"),
+                CaptureGroup::Name(name) => format!("re.{expression}{name}"),
+            };
+        }
         Placeholder::Root => "http.vars.root",
         Placeholder::FileMatchRelative => "file_match.relative",
         Placeholder::TimeUnix => "time.now.unix",

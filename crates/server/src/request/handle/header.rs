@@ -1,6 +1,6 @@
 //! `header`: changes of a response's header fields.
 
-use onehop_config::checked::{HeaderOp, HeaderStep, Template};
+use onehop_config::checked::{HeaderOp, HeaderStep, Template, compile_expression};
 use onehop_message::response::{Fields, Response};
 use regex_lite::Regex;
 
@@ -77,7 +77,7 @@ fn keeps_for_good(op: &HeaderOp, value: &[u8]) -> bool {
 pub(crate) fn compile(ops: &[HeaderOp]) -> Vec<Option<Regex>> {
     let expressions = ops.iter().map(|op| match op {
         // The checker has compiled it already.
-        HeaderOp::Replace { find, .. } => Regex::new(find).ok(),
+        HeaderOp::Replace { find, .. } => compile_expression(find).ok(),
         _ => None,
     });
     expressions.collect()

@@ -41,13 +41,10 @@ fn holds(
             hosts.iter().any(|pattern| host_matches(pattern, host))
         }
         Condition::Header { name, value } => header_holds(context, name, value),
-        Condition::HeaderRegexp { name, pattern } => {
-            let mut values = context.request.head.find_all(name);
-            values.any(|value| pattern.0.is_match(&String::from_utf8_lossy(value)))
+        Condition::HeaderRegexp { name, expression } => {
+            context.captures.fits_field(expression, context.request.head.find_all(name))
         }
-        Condition::PathRegexp(pattern) => {
-            pattern.0.is_match(&String::from_utf8_lossy(context.request.path.merged()))
-        }
+        Condition::PathRegexp(expression) => context.captures.fits_path(expression, &context.request.path),
         Condition::RemoteIp(networks) => {
             let peer = context.request.origin.peer.map(|peer| peer.ip().to_canonical());
             peer.is_some_and(|peer| networks.iter().any(|network| network.contains(peer)))

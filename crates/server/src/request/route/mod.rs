@@ -3,6 +3,7 @@
 //! Owns the compiled form of the checked settings. Immutable once published; a change is a new
 //! snapshot. Never opens a file: stores are handed in by the control plane.
 
+mod captures;
 mod compile;
 mod hosts;
 mod matcher;
@@ -25,6 +26,7 @@ use onehop_metrics::site::SiteCounters;
 use onehop_tls::{Chain, Policy};
 use regex_lite::Regex;
 
+pub(crate) use captures::Captures;
 pub use compile::{
     Known, apps_of_site, compile, compile_errors, configured_apps, configured_limits, store_specs,
 };

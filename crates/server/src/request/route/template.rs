@@ -9,6 +9,7 @@ use onehop_config::checked::tls::{ClientValue, NameKind, TlsValue};
 use onehop_config::checked::{Part, Placeholder, Template};
 use onehop_files::limits::PATH_BYTES_MAX;
 use onehop_http1::RequestHead;
+use onehop_message::path::ENCODED_SLASH;
 use onehop_message::request::Request;
 use onehop_message::tls_session::{ClientCertificate, TlsSession};
 use onehop_message::trusted_proxies::Trust;
@@ -18,6 +19,7 @@ use onehop_message::uri::{
 use onehop_message::{cookies, path};
 use onehop_upstream::member::Member;
 
+use super::captures::Of;
 use super::root::Root;
 use crate::request::context::{ErrorId, RequestContext};
 
@@ -96,7 +98,13 @@ fn escape_from(begin: usize, placeholder: &Placeholder, into: Into, out: &mut Ve
         Into::Uri
             if matches!(
                 placeholder,
-                P::QueryValue(_) | P::Header(_) | P::Cookie(_) | P::HostLabel(_) | P::Tls(_) | P::AuthUser
+                P::QueryValue(_)
+                    | P::Header(_)
+                    | P::Cookie(_)
+                    | P::HostLabel(_)
+                    | P::Tls(_)
+                    | P::AuthUser
+                    | P::Capture { .. }
             ) =>
         {
             let raw = out.split_off(begin);
@@ -170,6 +178,11 @@ fn value(placeholder: &Placeholder, context: &RequestContext<'_>, into: Into, ou
         P::Tls(value) => {
             if let Some(session) = context.request.origin.session.as_deref() {
                 push_tls(*value, session, out);
+            }
+        }
+        P::Capture { expression, group } => {
+            if let Some((of, text)) = context.captures.get(expression.as_deref(), group) {
+                push_captured(of, text, into, out);
             }
         }
         P::Root => push_root(context, out),
@@ -254,6 +267,18 @@ fn push_client(value: ClientValue, client: &ClientCertificate, out: &mut Vec<u8>
         }
     };
     out.extend_from_slice(text.as_bytes());
+}
+
+/// A part of a path becomes what all of it would.
+fn push_captured(of: Of, text: &[u8], into: Into, out: &mut Vec<u8>) {
+    match (of, into) {
+        (Of::Path { .. }, Into::Key) => out.extend(text.iter().map(u8::to_ascii_lowercase)),
+        // Which of its slashes was encoded shows no more: none names a folder.
+        (Of::Path { has_encoded_slash: true }, Into::FileName) => {
+            out.extend(text.iter().map(|byte| if *byte == b'/' { ENCODED_SLASH } else { *byte }));
+        }
+        _ => out.extend_from_slice(text),
+    }
 }
 
 /// The root that applies.
