@@ -90,6 +90,10 @@ pub const CODEC_LIMITS: onehop_http1::Limits = onehop_http1::Limits {
 pub const CHANGED_HEAD_LIMITS: onehop_http1::Limits =
     onehop_http1::Limits { head_bytes: 2 * HEAD_BYTES_MAX, fields: 2 * HEADER_FIELDS_MAX, ..CODEC_LIMITS };
 
+/// Bytes of a field's value, of a parameter or of a URI after a replacement: eight times a target, as much as all fields
+/// together may have.
+pub const REPLACED_BYTES_MAX: usize = 2 * HEAD_BYTES_MAX;
+
 /// Requests accepted on an HTTP/2 connection before other connections get their turn.
 pub const STREAMS_BATCH_MAX: usize = 32;
 

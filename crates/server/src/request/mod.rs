@@ -18,6 +18,7 @@ pub mod incidents;
 pub mod listen;
 mod passwords;
 pub mod per_address;
+mod replacement;
 mod response_edits;
 pub mod retained;
 pub mod route;

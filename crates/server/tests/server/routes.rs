@@ -134,6 +134,14 @@ fn an_end_is_taken_off_and_a_text_replaced_for_what_follows() {
 }
 
 #[test]
+fn a_replacement_in_a_field_does_not_grow_beyond_the_bound() {
+    let server = server("header X-A {query.x}\nheader >X-A () {query.x}\nrespond hello");
+    assert_eq!(get(&server, "/?x=ab").field("X-A"), Some("abaabbab"));
+    let answer = get(&server, &format!("/?x={}", "a".repeat(7_000)));
+    assert_eq!((answer.text().as_str(), answer.field("X-A")), ("hello", None));
+}
+
+#[test]
 fn an_error_that_the_file_asks_for_takes_the_error_routes_with_its_message() {
     let server = server(
         "error /gone/* \"{path} is gone\" 410\nerror /broken \"oh no\"\nerror /plain 404\nrespond open\nhandle_errors {\n\

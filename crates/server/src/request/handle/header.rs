@@ -5,6 +5,7 @@ use onehop_message::response::{Fields, Response};
 use regex_lite::Regex;
 
 use crate::request::context::{HeaderEdits, RequestContext};
+use crate::request::replacement::{TooLong, replace_all};
 use crate::request::route::{self, Into};
 
 /// Fields that follow from the body and the connection; a configuration that sets them would frame
@@ -154,8 +155,12 @@ fn replace_values(fields: &mut Fields, name: &str, expression: &Regex, replace: 
             replaced.add(&field_name, value);
             continue;
         }
-        let text = String::from_utf8_lossy(value);
-        replaced.add(&field_name, expression.replace_all(&text, &*replace).as_bytes());
+        // What would grow beyond the bound is left out.
+        match replace_all(expression, &String::from_utf8_lossy(value), &replace) {
+            Ok(Some(changed)) => replaced.add(&field_name, changed.as_bytes()),
+            Ok(None) => replaced.add(&field_name, value),
+            Err(TooLong) => {}
+        }
     }
     *fields = replaced;
 }
