@@ -26,6 +26,7 @@ pub use otlp::OtlpExport;
 pub use proxy_protocol::{HeaderPolicy, ProxyProtocol};
 use tls::{AutoHttps, GlobalTls, SiteTls, TlsValue};
 pub use tracing::{EVERY_TRACE, Sampler, Tracing};
+pub use uri::{QueryChange, UriChange};
 
 use crate::limits::{HISTORY_BYTES, HISTORY_KEEP};
 
@@ -40,6 +41,7 @@ mod proxy_protocol;
 pub mod request_fields;
 pub mod tls;
 mod tracing;
+mod uri;
 
 /// A whole configuration, ready to be built into a snapshot.
 #[derive(Debug, Clone, PartialEq)]
@@ -355,22 +357,6 @@ impl fmt::Display for PathPattern {
             Self::Contains(middle) => write!(f, "*{middle}*"),
         }
     }
-}
-
-/// How `uri` changes the URI, besides `strip_prefix`, which is a [`Step::HandlePath`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum UriChange {
-    /// Takes this end off the path, without regard to case.
-    StripSuffix(String),
-    /// Replaces a text in the path and in the query.
-    Replace {
-        /// What is replaced; not empty.
-        find: String,
-        /// The replacement: only characters that a path may have (RFC 3986 section 3.3).
-        by: String,
-        /// Occurrences that are replaced at most, in the path and in the query each.
-        most: usize,
-    },
 }
 
 /// One thing that is done with a request.

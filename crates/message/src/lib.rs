@@ -23,6 +23,7 @@ pub mod methods;
 pub mod origin;
 pub mod path;
 pub mod proxy_protocol;
+pub mod query;
 pub mod request;
 pub mod response;
 pub mod tls_session;

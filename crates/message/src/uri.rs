@@ -94,6 +94,31 @@ pub fn escape_path(decoded: &[u8], out: &mut Vec<u8>) {
     }
 }
 
+/// A name or a value of a query, as forms write it: all but letters, digits and `-_.~` is escaped, a space is `+`.
+pub fn escape_query(decoded: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(decoded.len());
+    for byte in decoded {
+        match byte {
+            b' ' => out.push(b'+'),
+            byte if byte.is_ascii_alphanumeric() || b"-_.~".contains(byte) => out.push(*byte),
+            byte => out.extend_from_slice(&[b'%', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]),
+        }
+    }
+    out
+}
+
+/// Replaces all bytes that a path cannot have, where they belong to no escape.
+pub fn escape_rest_of_path(path: &[u8], out: &mut Vec<u8>) {
+    let mut at = 0;
+    while let Some((byte, next)) = decode_at(path, at) {
+        match path.get(at..next) {
+            Some(escape) if next > at + 1 => out.extend_from_slice(escape),
+            _ => escape_path(&[byte], out),
+        }
+        at = next;
+    }
+}
+
 /// The last segment of a path.
 pub fn last_segment(path: &[u8]) -> &[u8] {
     path.rsplit(|b| *b == b'/').next().unwrap_or(path)
@@ -161,6 +186,21 @@ mod tests {
             ("ab", "ab"),
         ] {
             assert_eq!(&*decode_query(escaped.as_bytes()), plain.as_bytes(), "{escaped}");
+        }
+    }
+
+    #[test]
+    fn what_a_path_cannot_have_is_escaped_and_its_escapes_stay() {
+        for (path, escaped) in [
+            ("/a%2fb", "/a%2fb"),
+            ("/a?b#c", "/a%3Fb%23c"),
+            ("/%2", "/%252"),
+            ("%", "%25"),
+            ("/\u{fc}", "/%C3%BC"),
+        ] {
+            let mut out = Vec::new();
+            escape_rest_of_path(path.as_bytes(), &mut out);
+            assert_eq!(out, escaped.as_bytes(), "{path}");
         }
     }
 

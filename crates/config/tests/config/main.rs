@@ -22,3 +22,4 @@ mod route_order;
 mod settings;
 mod tls;
 mod tracing;
+mod uri;

@@ -451,25 +451,6 @@ fn users_have_bcrypt_hashes_and_these_are_shown_nowhere() {
 }
 
 #[test]
-fn other_ways_to_change_a_uri_are_not_yet_there() {
-    for (line, message) in [
-        ("uri", "has no argument"),
-        ("uri strip_prefix", "do not fit"),
-        ("uri replace /a", "do not fit"),
-        ("uri replace \"\" /b", "the text to replace is empty"),
-        ("uri replace /a /b?c", "a path cannot contain this replacement"),
-        ("uri replace /a %2", "a path cannot contain this replacement"),
-        ("uri replace /a /b 0", "not a number of times"),
-        ("uri path_regexp /a /b", "`uri path_regexp` is a feature of Caddy"),
-        ("uri strip_prefx /a", "did you mean `strip_prefix`"),
-    ] {
-        let problems = Memory::main(&format!(":80 {{\n\t{line}\n\trespond x\n}}\n")).load();
-        let problems = text_of(&problems.err().unwrap_or_else(|| panic!("{line}")));
-        assert!(problems.contains(message), "{line}: {problems}");
-    }
-}
-
-#[test]
 fn an_error_has_a_status_a_message_or_both() {
     let of = |line: &str| Memory::main(&format!(":80 {{\n\t{line}\n}}\n"));
     for (line, shown) in [

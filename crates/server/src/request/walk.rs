@@ -6,10 +6,9 @@
 
 use std::borrow::Cow;
 
-use onehop_config::checked::UriChange;
 use onehop_message::error::HttpError;
 use onehop_message::path::RequestPath;
-use onehop_message::uri;
+use onehop_message::uri::rewrite;
 use onehop_metrics::access_log::Logs;
 use smallvec::SmallVec;
 
@@ -17,7 +16,7 @@ use super::blocking::Lookup;
 use super::context::RequestContext;
 use super::early_hints;
 use super::handle::try_files::{Lookups, Undecided};
-use super::handle::{header, request_header};
+use super::handle::{header, request_header, uri};
 use super::passwords::PasswordCheck;
 use super::route::{self, Action, Root, Route, Site, Target};
 use super::tracing::{self, OpenSpan};
@@ -123,27 +122,6 @@ impl<'a> Level<'a> {
     }
 }
 
-fn change_uri(change: &UriChange, context: &mut RequestContext<'_>) -> Result<(), HttpError> {
-    let request = &mut context.request;
-    match change {
-        UriChange::StripSuffix(suffix) => {
-            if let Some(path) = request.path.without_suffix(suffix) {
-                request.path = path.map_err(|_| HttpError::BadPath)?;
-            }
-        }
-        // As in Caddy, in the path and in the query.
-        UriChange::Replace { find, by, most } => {
-            let (find, by) = (find.as_bytes(), by.as_bytes());
-            request.path = request.path.replaced(find, by, *most).map_err(|_| HttpError::BadPath)?;
-            if let Some(query) = &request.query {
-                let query = uri::replace(query, find, by, *most);
-                request.query = (!query.is_empty()).then_some(Cow::Owned(query));
-            }
-        }
-    }
-    Ok(())
-}
-
 /// Notes a step that answers nothing.
 fn take<'a>(action: &'a Action, context: &mut RequestContext<'a>) -> Result<(), HttpError> {
     match action {
@@ -189,10 +167,10 @@ fn take<'a>(action: &'a Action, context: &mut RequestContext<'a>) -> Result<(), 
             let value = append.early.then(|| route::expand(&append.value, context, route::Into::Text));
             context.appended.get_or_insert_default().push((append, value));
         }
-        Action::ChangeUri(change) => change_uri(change, context)?,
+        Action::ChangeUri(change) => uri::change(change, context)?,
         Action::Rewrite(to) => {
             let to = route::expand(to, context, route::Into::Uri);
-            let (path, query) = uri::rewrite(&to);
+            let (path, query) = rewrite(&to);
             if let Some(path) = path {
                 context.request.path = RequestPath::read(Cow::Owned(path)).map_err(|_| HttpError::BadPath)?;
             }

@@ -40,4 +40,5 @@ mod sticky;
 mod stopping;
 mod trusted_proxies;
 mod tunnels;
+mod uri;
 mod workers;

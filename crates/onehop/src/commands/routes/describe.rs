@@ -6,8 +6,8 @@ use onehop_config::checked::limit::{Bound, Limit, Priority, RateKey, RateLimit};
 use onehop_config::checked::proxy::{BalancePolicy, Proxy, ProxyAddress, ProxyUpstream};
 use onehop_config::checked::{
     App, AppAddress, AppRun, CaptureGroup, Condition, Encoding, FileMatch, HeaderOp, HeaderTest, HostPattern,
-    Matcher, Network, Part, PathPattern, Placeholder, ProtocolTest, QueryTest, RedirectKind, Step, Template,
-    UriChange, WorkerCount,
+    Matcher, Network, Part, PathPattern, Placeholder, ProtocolTest, QueryChange, QueryTest, RedirectKind,
+    Step, Template, UriChange, WorkerCount,
 };
 
 /// The directive, and what it does. `usual_status` is what `respond` answers with where nothing is written.
@@ -27,8 +27,7 @@ pub(super) fn step(step: &Step, usual_status: &str) -> (&'static str, String) {
         }
         Step::Redirect { to, kind: RedirectKind::Html } => ("redir", format!("{} html", template(to))),
         Step::Rewrite(to) => ("rewrite", template(to)),
-        Step::ChangeUri(UriChange::StripSuffix(suffix)) => ("uri", format!("removes {suffix} from the end")),
-        Step::ChangeUri(UriChange::Replace { find, by, .. }) => ("uri", format!("replaces {find} by {by}")),
+        Step::ChangeUri(change) => ("uri", uri_change(change)),
         Step::Encode(encode) => ("encode", codings(&encode.encodings)),
         Step::EarlyHints(hints) => {
             let learn = hints.learn.then_some("learn");
@@ -67,6 +66,32 @@ pub(super) fn step(step: &Step, usual_status: &str) -> (&'static str, String) {
         Step::Spa(spa) => ("spa", format!("{}, {}", spa.root.display(), spa.index)),
         Step::App(app) => ("app", application(app)),
         Step::Proxy(proxy) => ("reverse_proxy", reverse_proxy(proxy)),
+    }
+}
+
+fn uri_change(change: &UriChange) -> String {
+    match change {
+        UriChange::StripSuffix(suffix) => format!("removes {suffix} from the end"),
+        UriChange::Replace { find, by, .. } => format!("replaces {find} by {by}"),
+        UriChange::PathRegexp { find, by } => {
+            format!("replaces {} in the path by {}", find.regex.as_str(), template(by))
+        }
+        UriChange::Query(changes) => {
+            format!("query {}", changes.iter().map(query_change).collect::<Vec<_>>().join(", "))
+        }
+    }
+}
+
+fn query_change(change: &QueryChange) -> String {
+    match change {
+        QueryChange::Rename { from, to } => format!("{from}>{to}"),
+        QueryChange::Set { name, value } => format!("{name} {:?}", template(value)),
+        QueryChange::Add { name, value } => format!("+{name} {:?}", template(value)),
+        QueryChange::Replace { name, find, by } => {
+            let name = name.as_deref().unwrap_or("*");
+            format!("{name} {:?} {:?}", find.regex.as_str(), template(by))
+        }
+        QueryChange::Delete { name } => format!("-{name}"),
     }
 }
 

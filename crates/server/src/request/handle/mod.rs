@@ -13,6 +13,7 @@ pub(crate) mod redirect;
 pub(crate) mod request_header;
 pub(crate) mod respond;
 pub(crate) mod try_files;
+pub(crate) mod uri;
 
 use super::blocking::BlockingWork;
 

@@ -33,7 +33,7 @@ pub use compile::{
 pub use hosts::HostTable;
 pub(crate) use matcher::matches;
 pub use root::Root;
-pub(crate) use template::{Into, expand, expand_root};
+pub(crate) use template::{Into, expand, expand_path_replacement, expand_root};
 
 use crate::request::admission::SiteLimiters;
 use crate::request::admission::rate::ClientRateLimiter;

@@ -14,7 +14,8 @@ use onehop_message::request::Request;
 use onehop_message::tls_session::{ClientCertificate, TlsSession};
 use onehop_message::trusted_proxies::Trust;
 use onehop_message::uri::{
-    decode_path, escape_path, file_extension, host_without_port, last_segment, query_values,
+    decode_path, escape_path, escape_rest_of_path, file_extension, host_without_port, last_segment,
+    query_values,
 };
 use onehop_message::{cookies, path};
 use onehop_upstream::member::Member;
@@ -88,6 +89,26 @@ pub(crate) fn expand(template: &Template, context: &RequestContext<'_>, into: In
         // A value from the request can hold an encoded line break; it never begins a new field.
         out.retain(|byte| !matches!(byte, 0..=8 | 10..=31 | 127));
     }
+    out
+}
+
+/// The replacement of a regular expression in a path: values stay parts of the path, and a dollar sign in one is only that.
+pub(crate) fn expand_path_replacement(template: &Template, context: &RequestContext<'_>) -> Vec<u8> {
+    let mut out = Vec::new();
+    for part in &template.parts {
+        match part {
+            Part::Text(text) => out.extend_from_slice(text.as_bytes()),
+            Part::Value(placeholder) => {
+                let (mut raw, mut escaped) = (Vec::new(), Vec::new());
+                value(placeholder, context, Into::Uri, &mut raw);
+                escape_from(0, placeholder, Into::Uri, &mut raw);
+                escape_rest_of_path(&raw, &mut escaped);
+                escape_from(0, placeholder, Into::Replacement, &mut escaped);
+                out.append(&mut escaped);
+            }
+        }
+    }
+    out.truncate(EXPANDED_BYTES_MAX);
     out
 }
 
