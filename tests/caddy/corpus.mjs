@@ -141,6 +141,9 @@ const OWN_TARGETS = {
   respond: ["/status", "/created", "/teapot", "/nothing", "/json", "/host?a=b", "/scheme", "/header", "/lines", "/braces", "/unauthorised", "/closing", "/gone", "/env", "/Status"],
   matchers: ["/absent", "/absent/1", "/both/1", "/both", "/either", "/never", "/certain", "/a", "/x.php", "/dir/x.php", "/x.PHP", "/mid/a/end", "/mid/a/b/end", "/an-inside-path", "/inside", "/exact", "/exact/", "/EXACT", "/prefix", "/prefixed/more"],
   order: ["/moved", "/api/x"],
+  uri: ["/query/set?bar=1&foo=2&foo=3", "/query/set?bar=a%26b", "/query/set", "/query/add?a=1", "/query/delete?a=1&foo=2", "/query/delete?f%6Fo=2", "/query/rename?bar=1&foo=2&foo=3", "/query/rename?bar=1", "/query/replace?foo=banana&foo=x", "/query/all?a=a&b=bab", "/query/block?foo=a&gone=1&old=2", "/query/delete?z=1&a=%41", "/query/delete?a=1;foo=2&b=3", "/query/delete?a=%zz&b=3", "/merge/a//b///c?d//e", "/path/a/b?c=d", "/path/a%20b", "/path/", "/dots/a.html", "/dots/a.html.html", "/space/a%20b%20c"],
+  captures: ["/old/x", "/old/a%20b", "/go/guide.txt", "/go/a%3Fb", "/items/a", "/items/a/b/c", "/items/a%20b", "/items/%C3%A9/x", "/test/x", "/both/a", "/both/ab", "/both/"],
+  "request-header": ["/data.json", "/set/x", "/add/x", "/delete/x", "/prefix/x", "/suffix/x", "/middle/x", "/every/x", "/replace/x", "/uri/x?y=z", "/empty/x"],
   snippets: ["/docs/docs/guide.txt", "/alternative/a.txt", "/alternative/alternative/a.txt"],
 };
 

@@ -21,6 +21,14 @@ export const DIFFERENCES = [
   { reason: "dot segments are resolved before any route sees the path", site: /^(handle|header|rewrite)$/, request: /\/\.\.?\//, what: /^(body|content-length|x-path|x-uri)$/ },
   { reason: "no file has a slash in its name", site: "single-page", request: /docs%2Fguide/, what: /^(body|content-length|content-type)$/ },
 
+  {
+    reason: "parameters that `uri query` does not change stay as they were sent, in their order",
+    site: "uri",
+    request: /\/query\/(block|delete\?z=1)/,
+    what: /^(body|content-length)$/,
+  },
+  { reason: "`request_header -*` leaves Host, which has chosen the site", site: "request-header", request: /\/every\//, what: /^(body|content-length)$/ },
+
   // Ranges.
   { reason: "Range has a meaning with GET alone (RFC 9110 section 14.2)", request: /^HEAD .*Range: bytes/, what: "status", status: 200 },
   { reason: "an unknown range unit is ignored (RFC 9110 section 14.2)", request: /Range: lines=/, what: "status", status: 200 },
@@ -62,7 +70,7 @@ export const DIFFERENCES = [
   },
   {
     reason: "a date does not tell codings apart, so where there are several it is no validator for If-Range",
-    site: /^(encode|single-page|precompressed)$/,
+    site: /^(encode|single-page|precompressed|request-header)$/,
     request: /If-Range: \w+, /,
     what: "status",
     status: 200,
