@@ -51,6 +51,7 @@ const IDIOMS = [
   { name: "two servers of an application", before: "upstream app { server 127.0.0.1:UPSTREAM; server 127.0.0.1:UPSTREAM2; }", conf: `location / { proxy_pass http://app; ${HOST} }`, paths: ["/", "/a"] },
   { name: "passwords", conf: `root SITE; location /docs/ { auth_basic staff; auth_basic_user_file /dev/null; }`, paths: ["/about.html"], closed: ["/docs/", "/docs/index.html"] },
   { name: "addresses", conf: `root SITE; location /docs/ { allow 10.0.0.0/8; deny all; }`, paths: ["/about.html"], closed: ["/docs/"] },
+  { name: "addresses before files and the application", conf: `root SITE; deny 127.0.0.1; location / { try_files $uri @app; } location @app { ${APP} ${HOST} }`, paths: [], closed: ["/about.html", "/anything"] },
 ];
 
 const upstreams = [];

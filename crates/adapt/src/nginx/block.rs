@@ -131,8 +131,9 @@ pub(crate) fn block(
         passed(context, location, pass, &levels, &mut block, notes)?;
         return Ok(block);
     }
-    block.lines = addresses(&levels)? + &headers(&levels, false, notes);
-    files(context, location, &levels, &mut block, notes)?;
+    let rules = addresses(&levels)?;
+    block.lines = format!("{rules}{}", headers(&levels, false, notes));
+    files(context, location, &levels, &rules, &mut block, notes)?;
     Ok(block)
 }
 
@@ -216,6 +217,7 @@ fn files(
     context: &Context<'_>,
     location: &Location<'_>,
     levels: &[&[Directive]],
+    rules: &str,
     block: &mut Block,
     notes: &mut Vec<String>,
 ) -> Result<(), Refusal> {
@@ -267,7 +269,8 @@ fn files(
     }
     // Each of the two has header fields of its own.
     let own = std::mem::take(&mut block.lines);
-    block.lines = format!("{root_line}{}handle {{\n{}}}\n", fallback.apart(), indented(&(own + &server)));
+    block.lines =
+        format!("{root_line}{}handle {{\n{}}}\n", fallback.apart(rules), indented(&(own + &server)));
     Ok(())
 }
 

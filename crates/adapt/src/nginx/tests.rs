@@ -73,7 +73,11 @@ fn what_stands_in_a_named_location_is_carried_over_or_refused_like_anything_else
     check(&around("deny all;"), &["has other rules of `allow` and `deny`"]);
     check(
         &format!("deny 192.0.2.1; client_max_body_size 2m; {}", around("")),
-        &["@denied remote_ip 192.0.2.1", "max_size 2MiB"],
+        &[
+            "handle @absent {\n\t\t@denied remote_ip 192.0.2.1\n\t\trespond @denied 403\n",
+            "handle {\n\t\t@denied remote_ip 192.0.2.1\n\t\trespond @denied 403\n",
+            "max_size 2MiB",
+        ],
     );
     check(&around("rewrite ^/api/(.*)$ /$1 break;"), &["it changes what is asked for"]);
     check(

@@ -45,10 +45,11 @@ impl Fallback {
         format!("{}{}", self.before, self.app.as_ref().map_or("", |app| app.under.as_str()))
     }
 
-    /// In a block of its own.
-    pub(crate) fn apart(&self) -> String {
+    /// In a block of its own, behind the location's rules by address.
+    pub(crate) fn apart(&self, rules: &str) -> String {
         let Some(app) = &self.app else { return self.before.clone() };
-        format!("{}handle @absent {{\n{}}}\n", self.before, indented(&format!("{}{}", app.headers, app.bare)))
+        let lines = indented(&format!("{rules}{}{}", app.headers, app.bare));
+        format!("{}handle @absent {{\n{lines}}}\n", self.before)
     }
 }
 
