@@ -20,9 +20,11 @@ const FILES = {
   "site/.git/config": "secret\n",
   "site/.well-known/x.txt": "known\n",
   "other/a.txt": "other\n",
+  // The public password is `right`; onehop does not verify the hash of `old`.
+  "users": "ann:$2y$04$HTUQuIBdzEfTanCVC8Sr8.m2n0w1mghKyO6K2XMMKdMJ6tsIfG/2q\nold:$apr1$OA1MwEqN$EI2y9yEntC9q5O4FmeSU1/\n",
 };
 /** Field lines of responses that both have to have alike. */
-const COMPARED = ["location", "content-type", "cache-control", "x-own", "x-upstream", "allow"];
+const COMPARED = ["location", "content-type", "cache-control", "x-own", "x-upstream", "allow", "www-authenticate"];
 const APP = "proxy_pass http://127.0.0.1:UPSTREAM;";
 const HOST = "proxy_set_header Host $host; proxy_set_header X-Real-IP $remote_addr; proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for; proxy_set_header X-Forwarded-Proto $scheme;";
 
@@ -72,20 +74,7 @@ after(() => upstreams.forEach((server) => server.close()));
 
 for (const idiom of IDIOMS) {
   test(`${idiom.name}: nginx and what adapt makes of it answer the same`, async (context) => {
-    const folder = workFolder(context);
-    for (const [name, text] of Object.entries(FILES)) {
-      mkdirSync(dirname(join(folder, name)), { recursive: true });
-      writeFileSync(join(folder, name), text);
-    }
-    const port = await freePort();
-    const conf = join(folder, "nginx.conf");
-    writeFileSync(conf, nginxConf(folder, port, idiom));
-    await startNginx(context, folder, conf, port);
-    const adapted = await run(ONEHOP, ["adapt", conf]);
-    assert.equal(adapted.code, 0, adapted.stderr);
-    const printed = adapted.stdout.toString();
-    const text = printed.replace(`:${port} {`, ":0 {");
-    const onehop = await startOnehop(context, { folder, text });
+    const { port, onehop, printed } = await both(context, idiom);
     const ignored = idiom.ignored ?? [];
     for (const path of idiom.paths) {
       for (const method of ["GET", "HEAD"]) {
@@ -102,6 +91,74 @@ for (const idiom of IDIOMS) {
       assert.equal(ours.status, 403, `${path}\n${printed}`);
     }
   });
+}
+
+const USERS = 'auth_basic "Staff only"; auth_basic_user_file users;';
+/** Each with who asks for what: nginx's status is onehop's. */
+const PASSWORDS = [
+  { name: "passwords before an application", conf: `${USERS} location / { ${APP} ${HOST} } location /open/ { auth_basic off; ${APP} ${HOST} } location = /health { return 200 ok; }`, paths: ["/", "/open/", "/health"] },
+  { name: "passwords before files", conf: `root SITE; location /docs/ { ${USERS} } location / { try_files $uri =404; }`, paths: ["/docs/index.html", "/docs/none", "/about.html"] },
+  { name: "passwords before files and the application", conf: `root SITE; ${USERS} location / { try_files $uri @app; } location @app { ${APP} ${HOST} }`, paths: ["/about.html", "/anything"] },
+  { name: "passwords of the application alone", conf: `root SITE; location / { try_files $uri @app; } location @app { ${USERS} ${APP} ${HOST} }`, paths: ["/about.html", "/anything"] },
+];
+const CREDENTIALS = [undefined, "ann:right", "ann:wrong", "nobody:right", ":"];
+
+for (const idiom of PASSWORDS) {
+  test(`${idiom.name}: nginx and what adapt makes of it admit the same`, async (context) => {
+    const { port, onehop, printed } = await both(context, idiom);
+    for (const path of idiom.paths) {
+      for (const credentials of CREDENTIALS) {
+        const fields = credentials && { Authorization: `Basic ${Buffer.from(credentials).toString("base64")}` };
+        const [theirs, ours] = await Promise.all([port, onehop.port].map((one) => ask(one, "GET", path, [], fields)));
+        assert.deepEqual(ours, theirs, `${path} ${credentials}\n${printed}`);
+        assert.equal(theirs.status === 401, theirs["www-authenticate"] === 'Basic realm="Staff only"', path);
+      }
+    }
+    assert.match(printed, /NOT CARRIED OVER: users:2: user `old` has an apr1 hash/);
+    assert.doesNotMatch(printed, /OA1MwEqN/);
+  });
+}
+
+/** Each with requests that arrive together: as many of them are refused, with the same status. The rate lets none more in. */
+const RATES = [
+  { name: "a rate without a burst", rate: "1r/m", limit: "limit_req zone=one;", refused: [4, 503] },
+  { name: "a rate with a burst", rate: "1r/m", limit: "limit_req zone=one burst=3 nodelay; limit_req_status 429;", refused: [1, 429] },
+  { name: "a rate with a status of its own", rate: "2r/m", limit: "limit_req zone=one burst=1 nodelay; limit_req_status 420;", refused: [3, 420] },
+  { name: "the smaller of two rates", rate: "1r/m", more: "limit_req_zone $remote_addr zone=two:1m rate=1r/m;", limit: "limit_req zone=one burst=3 nodelay; limit_req zone=two burst=1 nodelay;", refused: [3, 503] },
+];
+
+for (const { name, rate, more = "", limit, refused: [refused, status] } of RATES) {
+  test(`${name}: nginx and what adapt makes of it refuse as many of a burst`, async (context) => {
+    const before = `limit_req_zone $binary_remote_addr zone=one:1m rate=${rate};\n${more}`;
+    const conf = `root SITE; location /a/ { ${limit} ${APP} ${HOST} } location /docs/ { ${limit} } location /free/ { ${limit} return 200 free; }`;
+    const { port, onehop, printed } = await both(context, { before, conf });
+    for (const [of, one] of [["nginx", port], ["onehop", onehop.port]]) {
+      // Both locations count in one zone.
+      const paths = ["/a/", "/docs/index.html", "/a/x", "/docs/", "/a/"];
+      const statuses = (await Promise.all(paths.map((path) => ask(one, "GET", path, [])))).map((response) => response.status);
+      assert.equal(statuses.filter((found) => found === status).length, refused, `${of}: ${statuses}\n${printed}`);
+      assert.equal(statuses.filter((found) => found === 200).length, paths.length - refused, `${of}: ${statuses}\n${printed}`);
+      assert.equal((await ask(one, "GET", "/free/", [])).status, 200, of);
+    }
+  });
+}
+
+/** nginx with an idiom, and onehop with what adapt makes of it. */
+async function both(context, idiom) {
+  const folder = workFolder(context);
+  for (const [name, text] of Object.entries(FILES)) {
+    mkdirSync(dirname(join(folder, name)), { recursive: true });
+    writeFileSync(join(folder, name), text);
+  }
+  const port = await freePort();
+  const conf = join(folder, "nginx.conf");
+  writeFileSync(conf, nginxConf(folder, port, idiom));
+  await startNginx(context, folder, conf, port);
+  const adapted = await run(ONEHOP, ["adapt", conf]);
+  assert.equal(adapted.code, 0, adapted.stderr);
+  const printed = adapted.stdout.toString();
+  const onehop = await startOnehop(context, { folder, text: printed.replace(`:${port} {`, ":0 {") });
+  return { port, onehop, printed };
 }
 
 function nginxConf(folder, port, idiom) {
@@ -138,8 +195,8 @@ function onlyAskedFields(ours, theirs) {
 }
 
 /** What a response says that both have to say alike; ports are each server's own. */
-async function ask(port, method, path, ignored) {
-  const asked = request({ host: "127.0.0.1", port, method, path, headers: { Host: "site.example", Connection: "close" } });
+async function ask(port, method, path, ignored, fields = {}) {
+  const asked = request({ host: "127.0.0.1", port, method, path, headers: { Host: "site.example", Connection: "close", ...fields } });
   asked.end();
   const [response] = await once(asked, "response");
   let body = "";

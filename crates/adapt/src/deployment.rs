@@ -57,6 +57,11 @@ pub trait Deployment {
         below(near, folder)
     }
 
+    /// Whether the translation is measured beside nginx: limits and passwords would be measured instead.
+    fn is_measured(&self) -> bool {
+        true
+    }
+
     /// Whether folders have to be there.
     fn is_folder_needed(&self) -> bool {
         true

@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 
 use crate::position::Position;
 
+/// What a comment about a directive that was not translated begins with, so that it can be looked for.
+pub(crate) const LEFT_OUT: &str = "NOT CARRIED OVER";
+
 /// A directive or file that has no equal in an Onehopfile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {

@@ -13,10 +13,8 @@ use crate::deployment::Deployment;
 use crate::nginx::{self, Configuration, Directive, Listens, Server};
 use crate::onehopfile::{indented, word, words};
 use crate::position::Position;
-use crate::refusal::Refusal;
+use crate::refusal::{LEFT_OUT, Refusal};
 
-/// What a comment about a directive begins with, so that it can be looked for.
-const LEFT_OUT: &str = "NOT CARRIED OVER";
 /// Refusals of a server after which it is given up: each of them costs a translation.
 const REFUSALS_MAX: usize = 1_000;
 /// Directives without which the same is served, in another form.
@@ -139,6 +137,7 @@ impl Whole<'_> {
         }
         let mut seen = std::collections::HashSet::new();
         notes.retain(|note| seen.insert(note.clone()));
+        self.left_out += notes.iter().filter(|note| note.starts_with(LEFT_OUT)).count();
         let mut site = String::new();
         comments.iter().chain(&notes).for_each(|line| site.push_str(&comment(line)));
         let mut unneeded = Unneeded::default();
@@ -318,6 +317,10 @@ impl Deployment for AsWritten {
 
     fn folder(&self, _near: &Path, folder: &Path) -> String {
         folder.display().to_string()
+    }
+
+    fn is_measured(&self) -> bool {
+        false
     }
 
     fn is_folder_needed(&self) -> bool {

@@ -5,11 +5,14 @@
 use std::path::Path;
 
 use super::access::{addresses, body_size};
+use super::concurrency::concurrency;
 use super::context::Context;
 use super::directive::{Directive, nearest};
 use super::headers::headers;
 use super::location::{Kind, Location, is_denied, takes_prefix_off};
+use super::passwords::passwords;
 use super::proxy_pass::ProxyPass;
+use super::rates::rates;
 use super::try_files::{Fallback, try_files};
 use super::values;
 use crate::onehopfile::{directive as written, indented, word};
@@ -127,14 +130,29 @@ pub(crate) fn block(
             ));
         }
         block.is_redirected = true;
-        block.lines = addresses(&levels)? + &body_size(&levels) + &headers(&levels, true, notes);
+        block.lines = checks(context, location, &levels, notes)? + &addresses(&levels)?;
+        block.lines.push_str(&(body_size(&levels) + &headers(&levels, true, notes)));
         passed(context, location, pass, &levels, &mut block, notes)?;
         return Ok(block);
     }
+    // Those act before any block within this one.
+    let before = checks(context, location, &levels, notes)?;
     let rules = addresses(&levels)?;
     block.lines = format!("{rules}{}", headers(&levels, false, notes));
     files(context, location, &levels, &rules, &mut block, notes)?;
+    block.lines.insert_str(0, &before);
     Ok(block)
+}
+
+/// What is counted and asked before there is an answer.
+fn checks(
+    context: &Context<'_>,
+    location: &Location<'_>,
+    levels: &[&[Directive]],
+    notes: &mut Vec<String>,
+) -> Result<String, Refusal> {
+    let limits = concurrency(context, location, levels, notes) + &rates(context, levels, notes);
+    Ok(limits + &passwords(context, levels, notes)?)
 }
 
 /// A `proxy_pass`.

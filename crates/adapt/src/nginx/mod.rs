@@ -8,6 +8,7 @@
 
 mod access;
 mod block;
+mod concurrency;
 mod context;
 mod directive;
 mod fields;
@@ -15,7 +16,9 @@ mod headers;
 mod lexer;
 mod listens;
 mod location;
+mod passwords;
 mod proxy_pass;
+mod rates;
 mod reader;
 mod server;
 mod support;

@@ -98,6 +98,11 @@ impl<'a> Server<'a> {
         here.display().to_string()
     }
 
+    /// Where files are read.
+    pub(crate) fn source(&self) -> &'a dyn Source {
+        self.source
+    }
+
     /// Whether there is a folder at a path.
     pub(crate) fn is_folder(&self, path: &Path) -> bool {
         self.source.entry(path) == Some(Entry::Folder)

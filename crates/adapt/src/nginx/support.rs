@@ -5,7 +5,7 @@ use super::location::takes_prefix_off;
 use crate::refusal::Refusal;
 
 /// Directives that are translated.
-const CARRIED: [&str; 29] = [
+const CARRIED: [&str; 35] = [
     "allow",
     "deny",
     "client_max_body_size",
@@ -35,6 +35,12 @@ const CARRIED: [&str; 29] = [
     "proxy_buffering",
     "proxy_connect_timeout",
     "proxy_send_timeout",
+    "auth_basic_user_file",
+    "limit_req_zone",
+    "limit_req_status",
+    "limit_req_dry_run",
+    "limit_conn_zone",
+    "limit_conn_status",
 ];
 /// Directives that do not change what is answered, or that onehop does by itself.
 const NEUTRAL: [&str; 79] = [
@@ -161,13 +167,15 @@ const NEUTRAL_FAMILIES: [&str; 13] = [
 
 /// Whether a directive does not change what is answered, or onehop does it by itself.
 pub fn is_unneeded(name: &str) -> bool {
-    NEUTRAL.contains(&name) || NEUTRAL_FAMILIES.iter().any(|family| name.starts_with(family))
+    let is_of_family = NEUTRAL_FAMILIES.iter().any(|family| name.starts_with(family));
+    NEUTRAL.contains(&name) || is_of_family && !CARRIED.contains(&name)
 }
 
 /// The directives of one block, sorted into those that are translated, noted and refused.
 pub(crate) fn check_level(
     directives: &[Directive],
     level: &str,
+    is_measured: bool,
     notes: &mut Vec<String>,
 ) -> Result<(), Refusal> {
     for directive in directives {
@@ -180,7 +188,7 @@ pub(crate) fn check_level(
             continue;
         }
         if let Some((_, what)) = REFUSED.iter().find(|(refused, _)| *refused == name) {
-            let is_off = directive.arg(0) == "off";
+            let is_off = directive.arg(0) == "off" || name == "auth_basic" && !is_measured;
             // Tables at the level of http, and the idiom that takes a prefix off.
             let is_idiom = name == "rewrite" && level == "location" && takes_prefix_off(directives).is_some();
             if is_off || is_idiom || (level == "http" && name == "split_clients") {
@@ -193,6 +201,7 @@ pub(crate) fn check_level(
             ));
         }
         let note = match name {
+            "limit_req" | "limit_conn" if !is_measured => continue,
             "limit_req" | "limit_conn" | "limit_rate" => {
                 "it is left out, also where a load is measured; `rate_limit 10r/s burst 20 by ip` bounds a rate here"
             }

@@ -6,6 +6,7 @@ use super::block::{block, returned};
 use super::context::Context;
 use super::directive::{Directive, nearest};
 use super::location::{Kind, Location, check_order, is_denied, patterns, takes_prefix_off};
+use super::rates::statuses;
 use super::server::Server;
 use super::support::check_level;
 use super::values;
@@ -34,8 +35,9 @@ pub fn translate(
     let inner = server.directive.inner();
     let is_named = |directive: &&Directive| directive.name == "location" && directive.arg(0).starts_with('@');
     let named = inner.iter().filter(is_named).collect();
-    check_level(server.http, "http", notes)?;
-    check_level(inner, "server", notes)?;
+    let is_measured = deployment.is_measured();
+    check_level(server.http, "http", is_measured, notes)?;
+    check_level(inner, "server", is_measured, notes)?;
     let others = inner.iter().filter(|directive| directive.name == "location" && !is_named(directive));
     let locations: Vec<Location<'_>> = others.map(Location::of).collect::<Result<_, _>>()?;
     check_order(&locations)?;
@@ -47,6 +49,7 @@ pub fn translate(
         translated.body.push_str(&returned(directive, None)?);
     } else {
         translated.body.push_str(&bodies(&context, locations.clone(), notes)?);
+        translated.body.push_str(&statuses(&context, &locations, notes));
     }
     translated.paths = paths(&context, &locations);
     Ok(translated)
@@ -83,7 +86,7 @@ fn bodies<'a>(
     for location in &locations {
         let is_server = std::ptr::eq(location.directive, context.server.directive);
         if !is_server && !is_denied(location) {
-            check_level(location.directive.inner(), "location", notes)?;
+            check_level(location.directive.inner(), "location", context.deployment.is_measured(), notes)?;
         }
         let block = block(context, location, is_server, notes)?;
         let slashless = location.pattern.strip_suffix('/').filter(|name| !name.is_empty());

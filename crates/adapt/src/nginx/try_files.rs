@@ -4,11 +4,14 @@
 //! one than its own, or where an application would get another path, it is refused.
 
 use super::access::{addresses, body_size, is_rule};
+use super::concurrency::concurrency;
 use super::context::Context;
 use super::directive::Directive;
 use super::headers::headers;
 use super::location::{Location, takes_prefix_off};
+use super::passwords::passwords;
 use super::proxy_pass::ProxyPass;
+use super::rates::rates;
 use super::support::check_level;
 use super::values;
 use crate::onehopfile::indented;
@@ -154,7 +157,7 @@ fn named(
         );
     };
     let own = named.inner();
-    check_level(own, "location", notes)?;
+    check_level(own, "location", context.deployment.is_measured(), notes)?;
     // `check_level` lets the idiom through that takes a prefix off, and here it would have to be carried over.
     let changes = |inner: &&Directive| {
         ["return", "try_files"].contains(&inner.name.as_str())
@@ -180,16 +183,49 @@ fn named(
     let levels = [context.server.http, context.server.directive.inner(), own];
     let pass = ProxyPass::of(context.server, pass, None, &levels)?;
     pass.report(context, notes);
+    let own_checks = checks(context, location, directive, own, notes)?;
     let app = App {
         under: pass.directive(context, Some("@absent")),
         bare: pass.directive(context, None),
-        headers: headers(&levels, true, notes),
+        headers: own_checks + &headers(&levels, true, notes),
     };
     Ok(Fallback {
         before: format!("{}@absent not file {}\n", body_size(&levels), files.join(" ")),
         app: Some(app),
         is_index: false,
     })
+}
+
+/// The rate and the passwords that a named location has besides those of the location before it: nginx counts a request
+/// once, and asks for the passwords of both.
+fn checks(
+    context: &Context<'_>,
+    location: &Location<'_>,
+    directive: &Directive,
+    own: &[Directive],
+    notes: &mut Vec<String>,
+) -> Result<String, Refusal> {
+    let around = [context.server.http, context.server.directive.inner()];
+    let [named, before] = [own, location.directive.inner()].map(|inner| [&around[..], &[inner]].concat());
+    let is_server = std::ptr::eq(location.directive, context.server.directive);
+    let before = if is_server { around.to_vec() } else { before };
+    let asked = passwords(context, &before, &mut Vec::new())?;
+    let of_named = passwords(context, &named, notes)?;
+    let more = match () {
+        () if of_named.is_empty() || of_named == asked => String::new(),
+        () if asked.is_empty() => of_named,
+        () => {
+            return refused(
+                directive,
+                "the location that it names asks for other passwords",
+                "write `auth_basic` into one of both in a copy of the file, and try that",
+            );
+        }
+    };
+    // No more than a comment: the location before it is no part of that count.
+    let at_a_time = concurrency(context, location, &named, notes);
+    let is_counted = !rates(context, &before, &mut Vec::new()).is_empty();
+    Ok(at_a_time + &if is_counted { more } else { rates(context, &named, notes) + &more })
 }
 
 fn refused<T>(directive: &Directive, cause: &str, next: &str) -> Result<T, Refusal> {

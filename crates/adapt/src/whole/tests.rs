@@ -4,11 +4,20 @@ use onehop_config::{FileKind, FileSource};
 
 use super::{Adapted, adapt};
 
+mod checks;
+
+/// Users as `htpasswd -B` and, before it, `htpasswd` wrote them.
+const USERS: &str = "# staff\nann:$2y$04$HTUQuIBdzEfTanCVC8Sr8.m2n0w1mghKyO6K2XMMKdMJ6tsIfG/2q\n\
+    old:$apr1$OA1MwEqN$EI2y9yEntC9q5O4FmeSU1/\n";
+const OLD: &str = "bob:{SHA}qUqP5cyxm6YcTAhz05Hph5gvu9M=\ncarl:{PLAIN}never shown\n";
+
 /// What is made of a configuration; onehop's own checker takes it.
 fn adapted(conf: &str) -> Adapted {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("nginx.conf");
-    for (name, text) in [("nginx.conf", conf), ("a.pem", ""), ("k.pem", "")] {
+    for (name, text) in
+        [("nginx.conf", conf), ("a.pem", ""), ("k.pem", ""), ("htpasswd", USERS), ("old", OLD)]
+    {
         std::fs::write(folder.path().join(name), text).unwrap();
     }
     let adapted = adapt(&path, &FileSource).unwrap();
