@@ -19,6 +19,8 @@ const FILES = {
   "site/assets/app.css": "a{}\n",
   "site/.git/config": "secret\n",
   "site/.well-known/x.txt": "known\n",
+  "site/404.html": "an own page\n",
+  "other/50x.html": "an own page\n",
   "other/a.txt": "other\n",
   // The public password is `right`; onehop does not verify the hash of `old`.
   "users": "ann:$2y$04$HTUQuIBdzEfTanCVC8Sr8.m2n0w1mghKyO6K2XMMKdMJ6tsIfG/2q\nold:$apr1$OA1MwEqN$EI2y9yEntC9q5O4FmeSU1/\n",
@@ -54,6 +56,13 @@ const IDIOMS = [
   { name: "passwords", conf: `root SITE; location /docs/ { auth_basic staff; auth_basic_user_file /dev/null; }`, paths: ["/about.html"], closed: ["/docs/", "/docs/index.html"] },
   { name: "addresses", conf: `root SITE; location /docs/ { allow 10.0.0.0/8; deny all; }`, paths: ["/about.html"], closed: ["/docs/"] },
   { name: "addresses before files and the application", conf: `root SITE; deny 127.0.0.1; location / { try_files $uri @app; } location @app { ${APP} ${HOST} }`, paths: [], closed: ["/about.html", "/anything"] },
+  { name: "an application without a root", conf: `location / { try_files $uri @app; } location @app { ${APP} ${HOST} }`, paths: ["/", "/anything?a=b"] },
+  { name: "expressions", conf: 'root SITE; location ~ ^/v[0-9]+/ { return 200 version; } location ~* \\.(jpe?g|CSS)$ { expires 30d; } location ~ "^/users/\\d{2,3}$" { return 200 user; }', paths: ["/v1/x", "/v%31/x", "//v1/x", "/v/x", "/V1/x", "/assets/app.css", "/assets/app.js", "/users/12", "/users/1", "/users/12/x"], ignored: ["content-type"] },
+  { name: "a strong prefix before an expression of no pattern", conf: `root SITE; location ^~ /assets/ { ${APP} ${HOST} } location ~ a.*s { return 410; }`, paths: ["/assets/app.js", "/about.html", "/a/s"] },
+  { name: "redirects of rewrite", conf: "rewrite ^/old/(.*)$ /new/$1 permanent; rewrite ^/blog/?$ https://blog.example/ redirect; rewrite ^/gone$ /here? permanent; rewrite ^/away/(.*) https://$host/$1; location / { return 200 x; } location /in/ { rewrite ^/in/a /b redirect; return 200 in; }", paths: ["/old/a?b=c", "/old/", "/old", "/old/a%20b/c", "/blog", "/blog/?x=1", "/gone?x=1", "/gone", "/away/x/y?z", "/other", "/in/a?b", "/in/b"], ignored: ["content-type"] },
+  { name: "another host", conf: "if ($host = site.example) { return 301 https://www.site.example$request_uri; } root SITE;", paths: ["/", "/about.html?a=b", "/none"] },
+  { name: "conditions", conf: `root SITE; if ($request_method !~ ^(GET|HEAD)$) { return 405; } if ($http_user_agent ~* (bot|crawl)) { return 403; } location / { try_files $uri =404; } location /app/ { if ($http_cookie !~ session=.+) { return 302 /login; } ${APP} ${HOST} }`, paths: ["/about.html", "/none", "/app/"], methods: ["GET", "HEAD", "DELETE"], askers: [{}, { "User-Agent": "a Crawler" }, { Cookie: "session=1" }] },
+  { name: "pages of errors", conf: `root SITE; error_page 404 /404.html; error_page 403 500 502 504 /50x.html; location = /50x.html { root OTHER; internal; } location / { try_files $uri =404; } location /down/ { proxy_pass http://127.0.0.1:9; } location /app/ { ${APP} ${HOST} } location /status/ { ${APP} ${HOST} }`, paths: ["/about.html", "/none", "/50x.html", "/404.html", "/down/", "/status/404", "/status/502"] },
 ];
 
 const upstreams = [];
@@ -76,13 +85,14 @@ for (const idiom of IDIOMS) {
   test(`${idiom.name}: nginx and what adapt makes of it answer the same`, async (context) => {
     const { port, onehop, printed } = await both(context, idiom);
     const ignored = idiom.ignored ?? [];
-    for (const path of idiom.paths) {
-      for (const method of ["GET", "HEAD"]) {
-        const [theirs, ours] = await Promise.all([ask(port, method, path, ignored), ask(onehop.port, method, path, ignored)]);
+    const asked = idiom.paths.flatMap((path) => (idiom.askers ?? [{}]).map((fields) => ({ path, fields })));
+    for (const { path, fields } of asked) {
+      for (const method of idiom.methods ?? ["GET", "HEAD"]) {
+        const [theirs, ours] = await Promise.all([port, onehop.port].map((one) => ask(one, method, path, ignored, fields)));
         // The way to a folder's own slash is 308 here, as Caddy has it.
         if (ours.status === 308 && theirs.status === 301) ours.status = 301;
         ours.body = onlyAskedFields(ours.body, theirs.body);
-        assert.deepEqual(ours, theirs, `${method} ${path}\n${printed}`);
+        assert.deepEqual(ours, theirs, `${method} ${path} ${JSON.stringify(fields)}\n${printed}`);
       }
     }
     for (const path of idiom.closed ?? []) {
@@ -208,7 +218,7 @@ async function ask(port, method, path, ignored, fields = {}) {
   // onehop says of texts that they are UTF-8.
   told["content-type"] = told["content-type"]?.replace("; charset=utf-8", "").replace("application/javascript", "text/javascript");
   // An error's own page is each server's.
-  if (status >= 300 && !headers["x-upstream"]) {
+  if (status >= 300 && !headers["x-upstream"] && !body.includes("own page")) {
     body = "";
     delete told["content-type"];
   }

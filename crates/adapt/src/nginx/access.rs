@@ -27,12 +27,14 @@ pub(crate) fn addresses(levels: &[&[Directive]]) -> Result<String, Refusal> {
             "write `allow …; deny all;` or `deny …;` in a copy of the file, and try that",
         ));
     }
+    // What a proxy reports counts for nginx then, and for onehop with `trusted_proxies`.
+    let whose = if nearest("set_real_ip_from", levels).is_some() { "client_ip" } else { "remote_ip" };
     let networks = named.iter().map(|rule| rule.arg(0)).collect::<Vec<_>>().join(" ");
     Ok(match (kind, networks.as_str()) {
         ("deny", "") => String::new(),
-        ("deny", _) => format!("@denied remote_ip {networks}\nrespond @denied 403\n"),
+        ("deny", _) => format!("@denied {whose} {networks}\nrespond @denied 403\n"),
         (_, "") => "respond 403\n".to_owned(),
-        _ => format!("@denied not remote_ip {networks}\nrespond @denied 403\n"),
+        _ => format!("@denied not {whose} {networks}\nrespond @denied 403\n"),
     })
 }
 

@@ -8,11 +8,13 @@ use super::access::{addresses, body_size};
 use super::concurrency::concurrency;
 use super::context::Context;
 use super::directive::{Directive, nearest};
+use super::error_pages::is_page;
 use super::headers::headers;
-use super::location::{Kind, Location, is_denied, takes_prefix_off};
+use super::location::{Kind, Location, Paths, is_denied, takes_prefix_off};
 use super::passwords::passwords;
 use super::proxy_pass::ProxyPass;
 use super::rates::rates;
+use super::rewrites::{behind, decides_by_path, steps};
 use super::try_files::{Fallback, try_files};
 use super::values;
 use crate::onehopfile::{directive as written, indented, word};
@@ -27,10 +29,7 @@ const IS_APPLICATION: &str = "The page is a single-page application, so the Oneh
 /// What a location became.
 #[derive(Debug)]
 pub(crate) struct Block {
-    /// Path patterns; none where it takes all that is left.
-    patterns: Vec<String>,
-    /// Path patterns that it leaves to others all the same.
-    but: Vec<String>,
+    paths: Paths,
     /// Whether the pattern is taken off the path.
     is_taken_off: bool,
     /// The directives inside.
@@ -43,23 +42,26 @@ pub(crate) struct Block {
 impl Block {
     /// Whether it needs no block around it when it is alone.
     pub(crate) fn is_plain(&self) -> bool {
-        self.patterns.is_empty()
+        self.paths.all.is_empty() && self.paths.expression.is_none()
     }
 
     /// The block, with a matcher of its own name where it has several patterns.
     pub(crate) fn text(&self, number: usize) -> String {
         let verb = if self.is_taken_off { "handle_path" } else { "handle" };
         let named = format!("{verb} @paths{number}");
-        let (before, head) = match self.patterns.as_slice() {
-            [] => (String::new(), verb.to_owned()),
+        let Paths { all, but, expression } = &self.paths;
+        let own = match (expression, all.as_slice()) {
+            (Some(expression), _) => Some(format!("path_regexp {expression}")),
+            (None, []) => None,
+            (None, all) => Some(format!("path {}", all.join(" "))),
+        };
+        let (before, head) = match (own, all.as_slice(), but.as_slice()) {
+            (None, ..) => (String::new(), verb.to_owned()),
             // Only a path from its start on is a matcher by itself.
-            [only] if only.starts_with('/') && self.but.is_empty() => {
-                (String::new(), format!("{verb} {only}"))
-            }
-            several if self.but.is_empty() => (format!("@paths{number} path {}\n", several.join(" ")), named),
-            several => {
-                let but = self.but.join(" ");
-                let lines = format!("path {}\nnot path {but}\n", several.join(" "));
+            (_, [only], []) if only.starts_with('/') => (String::new(), format!("{verb} {only}")),
+            (Some(own), _, []) => (format!("@paths{number} {own}\n"), named),
+            (Some(own), _, but) => {
+                let lines = format!("{own}\nnot path {}\n", but.join(" "));
                 (format!("@paths{number} {{\n{}}}\n", indented(&lines)), named)
             }
         };
@@ -105,21 +107,63 @@ pub(crate) fn block(
     is_server: bool,
     notes: &mut Vec<String>,
 ) -> Result<Block, Refusal> {
+    let mut block = Block {
+        paths: context.paths(location)?,
+        is_taken_off: false,
+        lines: String::new(),
+        is_redirected: false,
+    };
+    if is_server || context.deployment.is_measured() {
+        answered(context, location, is_server, &mut block, notes)?;
+        return Ok(block);
+    }
+    let levels = context.levels(location, false);
+    let own = location.directive.inner();
+    if let Some(internal) = own.iter().find(|inner| inner.name == "internal") {
+        if !is_page(context, location) {
+            return Err(Refusal::at(
+                &internal.place,
+                "`internal`: onehop does not have locations for nginx alone",
+                "take it out of a copy of the file, and try that: onehop try COPY.conf",
+            ));
+        }
+        "error 404\n".clone_into(&mut block.lines);
+        return Ok(block);
+    }
+    let steps = steps(own, "inner", &headers(&levels, false, &mut Vec::new()))?;
+    answered(context, location, is_server, &mut block, notes)?;
+    if let Some(step) = own.iter().find(|directive| block.is_taken_off && decides_by_path(directive)) {
+        return Err(Refusal::at(
+            &step.place,
+            format!("`{}`: onehop takes the location's path off before it", step.shown()),
+            "move it out of the location in a copy of the file, and try that",
+        ));
+    }
+    block.lines = behind(&steps, block.lines);
+    Ok(block)
+}
+
+/// What answers the requests of a location.
+fn answered(
+    context: &Context<'_>,
+    location: &Location<'_>,
+    is_server: bool,
+    block: &mut Block,
+    notes: &mut Vec<String>,
+) -> Result<(), Refusal> {
     let levels = context.levels(location, is_server);
     let own = location.directive.inner();
     let find = |name: &str| own.iter().find(|directive| directive.name == name);
-    let (patterns, but) = context.patterns(location)?;
-    let mut block = Block { patterns, but, is_taken_off: false, lines: String::new(), is_redirected: false };
     if is_denied(location) && !is_server {
         "respond 403\n".clone_into(&mut block.lines);
-        return Ok(block);
+        return Ok(());
     }
     if let (Some(directive), false) = (find("return"), is_server) {
         let kind = nearest("default_type", &levels)
             .map(|found| found.arg(0))
             .filter(|kind| *kind != "application/octet-stream");
         block.lines = headers(&levels, false, notes) + &returned(directive, kind)?;
-        return Ok(block);
+        return Ok(());
     }
     if let Some(pass) = find("proxy_pass") {
         if let Some(directive) = find("try_files") {
@@ -132,16 +176,15 @@ pub(crate) fn block(
         block.is_redirected = true;
         block.lines = checks(context, location, &levels, notes)? + &addresses(&levels)?;
         block.lines.push_str(&(body_size(&levels) + &headers(&levels, true, notes)));
-        passed(context, location, pass, &levels, &mut block, notes)?;
-        return Ok(block);
+        return passed(context, location, pass, &levels, block, notes);
     }
     // Those act before any block within this one.
     let before = checks(context, location, &levels, notes)?;
     let rules = addresses(&levels)?;
     block.lines = format!("{rules}{}", headers(&levels, false, notes));
-    files(context, location, &levels, &rules, &mut block, notes)?;
+    files(context, location, &levels, &rules, block, notes)?;
     block.lines.insert_str(0, &before);
-    Ok(block)
+    Ok(())
 }
 
 /// What is counted and asked before there is an answer.
@@ -244,7 +287,11 @@ fn files(
     let alias = find("alias");
     let Some(root) = alias.or_else(|| nearest("root", levels)) else {
         // The folder that nginx was built with; a trial's is empty.
-        block.lines.push_str("respond 404\n");
+        let fallback = match find("try_files") {
+            Some(directive) => try_files(context, location, directive, false, notes)?.without_files(rules),
+            None => None,
+        };
+        block.lines = fallback.unwrap_or_else(|| format!("{}respond 404\n", block.lines));
         return Ok(());
     };
     let folder = context.server.folder_of(root);

@@ -1,9 +1,8 @@
 //! What is known while the locations of a server are translated.
 
 use super::directive::Directive;
-use super::location::{Kind, Location, patterns};
+use super::location::{Kind, Location, Paths, paths, takes};
 use super::server::Server;
-use super::values;
 use crate::deployment::Deployment;
 use crate::refusal::Refusal;
 
@@ -18,14 +17,14 @@ pub(crate) struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// The path patterns of a location, and those that are none of its: expressions end at a `^~`.
-    pub(crate) fn patterns(&self, location: &Location<'_>) -> Result<(Vec<String>, Vec<String>), Refusal> {
-        let (own, mut but) = patterns(location)?;
+    /// The paths of a location: expressions end at a `^~`.
+    pub(crate) fn paths(&self, location: &Location<'_>) -> Result<Paths, Refusal> {
+        let mut paths = paths(location)?;
         if location.kind == Kind::Expression {
             let strong = self.locations.iter().filter(|other| other.kind == Kind::Strong);
-            but.extend(strong.map(|other| format!("{}*", other.pattern)));
+            paths.but.extend(strong.map(|other| format!("{}*", other.pattern)));
         }
-        Ok((own, but))
+        Ok(paths)
     }
 
     /// The levels of a location, the outermost first.
@@ -51,9 +50,7 @@ impl Context<'_> {
         let longest = self.locations.iter().filter(is_prefix).max_by_key(|other| other.pattern.len());
         if longest.is_none_or(|longest| longest.kind != Kind::Strong) {
             for other in self.locations.iter().filter(|other| other.kind == Kind::Expression) {
-                let (own, but) = patterns(other)?;
-                let is_like = |patterns: &[String]| patterns.iter().any(|one| values::is_like(one, path));
-                if is_like(&own) && !is_like(&but) {
+                if takes(other, path)? {
                     return Ok(is_same(other));
                 }
             }

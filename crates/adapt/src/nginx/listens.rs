@@ -185,7 +185,16 @@ pub fn leads_to_https(server: &Directive) -> bool {
     };
     let locations = || server.inner().iter().filter(|directive| directive.name == "location");
     let is_challenge = |location: &Directive| location.shown().contains("/.well-known/acme-challenge");
-    leads(server.inner()) && locations().all(is_challenge)
+    // As certbot writes it: one `if` for each host, and 404 behind them.
+    let is_of_certbot = |inner: &Directive| match inner.name.as_str() {
+        "listen" | "server_name" => true,
+        "return" => inner.arg(0) == "404",
+        "if" => inner.arg(0).contains("$host") && inner.arg(1) == "=" && leads(inner.inner()),
+        _ => inner.name == "location" && is_challenge(inner),
+    };
+    let has_condition = server.inner().iter().any(|inner| inner.name == "if");
+    has_condition && server.inner().iter().all(is_of_certbot)
+        || leads(server.inner()) && locations().all(is_challenge)
         || locations().next().is_some()
             && locations().all(|location| leads(location.inner()) || is_challenge(location))
 }

@@ -53,6 +53,11 @@ impl<'a> Location<'a> {
         }
         Ok(Location { kind, pattern: pattern.to_owned(), directive })
     }
+
+    /// Whether its expression takes letters in any case.
+    fn is_caseless(&self) -> bool {
+        self.directive.arg(0) == "~*"
+    }
 }
 
 /// Whether a location does nothing but refuse everybody.
@@ -74,23 +79,50 @@ pub(crate) fn takes_prefix_off(directives: &[Directive]) -> Option<&str> {
     (is_plain && rewrite.arg(1) == "/$1" && rewrite.arg(2) == "break").then_some(prefix)
 }
 
-/// The path patterns of a location, and those that are none of its.
-pub(crate) fn patterns(location: &Location<'_>) -> Result<(Vec<String>, Vec<String>), Refusal> {
-    Ok(match location.kind {
-        Kind::Exact => (vec![location.pattern.clone()], Vec::new()),
-        Kind::Prefix | Kind::Strong if location.pattern == "/" => Default::default(),
-        Kind::Prefix | Kind::Strong => (vec![format!("{}*", location.pattern)], Vec::new()),
-        Kind::Expression => values::patterns(&location.pattern).ok_or_else(|| {
-            Refusal::at(
-                &location.directive.place,
-                format!(
-                    "`{}` matches by an expression that no path pattern is equal to",
-                    location.directive.shown()
-                ),
-                "write it as a prefix, or as endings `\\.(css|js)$`, in a copy of the file, and try that",
-            )
-        })?,
-    })
+/// Which paths a location takes.
+#[derive(Debug, Default)]
+pub(crate) struct Paths {
+    /// Path patterns; with none and no expression it takes all that is left.
+    pub(crate) all: Vec<String>,
+    /// Path patterns that it leaves to others all the same.
+    pub(crate) but: Vec<String>,
+    /// An expression, quoted, where no path pattern is equal to it.
+    pub(crate) expression: Option<String>,
+}
+
+/// The paths of a location.
+pub(crate) fn paths(location: &Location<'_>) -> Result<Paths, Refusal> {
+    let all = match location.kind {
+        Kind::Prefix | Kind::Strong if location.pattern == "/" => return Ok(Paths::default()),
+        Kind::Exact => vec![location.pattern.clone()],
+        Kind::Prefix | Kind::Strong => vec![format!("{}*", location.pattern)],
+        Kind::Expression => return of_expression(location),
+    };
+    Ok(Paths { all, ..Paths::default() })
+}
+
+fn of_expression(location: &Location<'_>) -> Result<Paths, Refusal> {
+    if let Some((all, but)) = values::patterns(&location.pattern) {
+        return Ok(Paths { all, but, expression: None });
+    }
+    match values::expression(&location.pattern, location.is_caseless()) {
+        Some(expression) => Ok(Paths { expression: Some(expression), ..Paths::default() }),
+        None => Err(Refusal::at(
+            &location.directive.place,
+            format!("`{}` matches by an expression that onehop does not have", location.directive.shown()),
+            "write it as a prefix, or as endings `\\.(css|js)$`, in a copy of the file, and try that",
+        )),
+    }
+}
+
+/// Whether an expression takes a path.
+pub(crate) fn takes(location: &Location<'_>, path: &str) -> Result<bool, Refusal> {
+    let paths = paths(location)?;
+    if paths.expression.is_some() {
+        return Ok(values::fits(&location.pattern, location.is_caseless(), path));
+    }
+    let is_like = |patterns: &[String]| patterns.iter().any(|one| values::is_like(one, path));
+    Ok(is_like(&paths.all) && !is_like(&paths.but))
 }
 
 /// Refuses the one order that path patterns cannot say: expressions that end at a `^~` and begin again below it.

@@ -11,6 +11,7 @@ mod block;
 mod concurrency;
 mod context;
 mod directive;
+mod error_pages;
 mod fields;
 mod headers;
 mod lexer;
@@ -20,6 +21,7 @@ mod passwords;
 mod proxy_pass;
 mod rates;
 mod reader;
+mod rewrites;
 mod server;
 mod support;
 #[cfg(test)]

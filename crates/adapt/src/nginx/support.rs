@@ -2,6 +2,7 @@
 
 use super::directive::Directive;
 use super::location::takes_prefix_off;
+use super::rewrites::is_step;
 use crate::refusal::Refusal;
 
 /// Directives that are translated.
@@ -125,7 +126,7 @@ const NEUTRAL: [&str; 79] = [
     "connection_pool_size",
 ];
 /// Directives that decide about answers and have no equal, with the reason and the next step.
-const REFUSED: [(&str, &str); 21] = [
+const REFUSED: [(&str, &str); 22] = [
     ("fastcgi_pass", "FastCGI (PHP)"),
     ("uwsgi_pass", "the uwsgi protocol"),
     ("scgi_pass", "SCGI"),
@@ -147,6 +148,7 @@ const REFUSED: [(&str, &str); 21] = [
     ("content_by_lua_file", "scripts in nginx"),
     ("dav_methods", "WebDAV"),
     ("internal", "locations for nginx alone"),
+    ("stub_status", "a page of its connections; its metrics are at `admin` of the global block"),
 ];
 /// Families of directives that only matter to what is refused or left out in any case.
 const NEUTRAL_FAMILIES: [&str; 13] = [
@@ -180,7 +182,10 @@ pub(crate) fn check_level(
 ) -> Result<(), Refusal> {
     for directive in directives {
         let name = directive.name.as_str();
-        if is_redirect_to_tls(directive) {
+        if !is_measured && level != "http" && is_step(directive) {
+            continue;
+        }
+        if is_measured && is_redirect_to_tls(directive) {
             notes.push(format!(
                 "The redirect to TLS on {} is left out on both sides.",
                 directive.place.words()
@@ -188,7 +193,8 @@ pub(crate) fn check_level(
             continue;
         }
         if let Some((_, what)) = REFUSED.iter().find(|(refused, _)| *refused == name) {
-            let is_off = directive.arg(0) == "off" || name == "auth_basic" && !is_measured;
+            let is_off =
+                directive.arg(0) == "off" || !is_measured && ["auth_basic", "internal"].contains(&name);
             // Tables at the level of http, and the idiom that takes a prefix off.
             let is_idiom = name == "rewrite" && level == "location" && takes_prefix_off(directives).is_some();
             if is_off || is_idiom || (level == "http" && name == "split_clients") {
@@ -201,7 +207,9 @@ pub(crate) fn check_level(
             ));
         }
         let note = match name {
-            "limit_req" | "limit_conn" if !is_measured => continue,
+            "limit_req" | "limit_conn" | "error_page" if !is_measured => continue,
+            "charset" if directive.arg(0).eq_ignore_ascii_case("utf-8") => continue,
+            "limit_rate" if !is_measured => "onehop does not bound the pace of a response",
             "limit_req" | "limit_conn" | "limit_rate" => {
                 "it is left out, also where a load is measured; `rate_limit 10r/s burst 20 by ip` bounds a rate here"
             }
@@ -209,6 +217,9 @@ pub(crate) fn check_level(
                 "nginx answers from its cache where onehop asks the application"
             }
             "set_real_ip_from" => "write `servers { trusted_proxies static … }` into the global options",
+            "proxy_intercept_errors" if !is_measured => {
+                "onehop passes the errors of applications on as they are"
+            }
             "error_page" | "proxy_intercept_errors" => "pages of errors are not carried over",
             "satisfy" => {
                 return Err(Refusal::at(

@@ -107,7 +107,14 @@ fn names_with_a_dot_that_nginx_refuses_do_not_reach_the_application() {
     );
     check(&format!("{passed}location ~ /\\.git {{ return 404; }}"), &["path */.git*", "respond 404"]);
     check(&format!("{passed}location /private/ {{ deny all; }}"), &["handle /private/* {\n\t\trespond 403"]);
-    check(&format!("{passed}location ~ /\\.[a-z] {{ deny all; }}"), &["no path pattern is equal to"]);
+    check(
+        &format!("{passed}location ~ /\\.[a-z] {{ deny all; }}"),
+        &["@paths0 path_regexp `/\\.[a-z]`\n\t\thandle @paths0 {\n\t\t\trespond 403\n"],
+    );
+    check(
+        &format!("{passed}location ~ /(?=\\.)[^/] {{ deny all; }}"),
+        &["matches by an expression that onehop does not have"],
+    );
 }
 
 #[test]

@@ -5,8 +5,11 @@
 use super::block::{block, returned};
 use super::context::Context;
 use super::directive::{Directive, nearest};
-use super::location::{Kind, Location, check_order, is_denied, patterns, takes_prefix_off};
+use super::error_pages::error_pages;
+use super::headers::headers;
+use super::location::{Kind, Location, check_order, is_denied, paths as paths_of, takes_prefix_off};
 use super::rates::statuses;
+use super::rewrites::{behind, steps};
 use super::server::Server;
 use super::support::check_level;
 use super::values;
@@ -45,11 +48,19 @@ pub fn translate(
     let mut translated = Translated::default();
     translated.body.push_str(&settings(&context, notes));
     let whole = inner.iter().find(|directive| directive.name == "return");
-    if let Some(directive) = whole {
-        translated.body.push_str(&returned(directive, None)?);
+    let first = if is_measured {
+        Vec::new()
     } else {
-        translated.body.push_str(&bodies(&context, locations.clone(), notes)?);
+        steps(inner, "first", &headers(&[server.http, inner], false, &mut Vec::new()))?
+    };
+    if let Some(directive) = whole {
+        translated.body.push_str(&behind(&first, returned(directive, None)?));
+    } else {
+        translated.body.push_str(&bodies(&context, locations.clone(), &first, notes)?);
         translated.body.push_str(&statuses(&context, &locations, notes));
+        if !is_measured {
+            translated.body.push_str(&error_pages(&context, notes));
+        }
     }
     translated.paths = paths(&context, &locations);
     Ok(translated)
@@ -59,6 +70,7 @@ pub fn translate(
 fn bodies<'a>(
     context: &Context<'a>,
     mut locations: Vec<Location<'a>>,
+    first: &[String],
     notes: &mut Vec<String>,
 ) -> Result<String, Refusal> {
     if !locations.iter().any(|location| location.kind == Kind::Prefix && location.pattern == "/")
@@ -80,7 +92,7 @@ fn bodies<'a>(
             Kind::Strong | Kind::Prefix => (2, length),
         }
     });
-    let is_ordered = locations.iter().any(|location| location.kind == Kind::Expression);
+    let is_ordered = !first.is_empty() || locations.iter().any(|location| location.kind == Kind::Expression);
     let mut outside = String::new();
     let mut blocks = Vec::new();
     for location in &locations {
@@ -104,9 +116,9 @@ fn bodies<'a>(
     if let [only] = blocks.as_slice()
         && only.is_plain()
     {
-        return Ok(only.lines.clone());
+        return Ok(behind(first, only.lines.clone()));
     }
-    let mut all = String::new();
+    let mut all = first.concat();
     for (number, block) in blocks.iter().enumerate() {
         all.push_str(&block.text(number));
     }
@@ -184,8 +196,7 @@ fn refused_path(location: &Location<'_>) -> Option<String> {
     if !is_denied(location) {
         return None;
     }
-    let (patterns, _) = patterns(location).ok()?;
-    let name = patterns.first()?.replace('*', "");
+    let name = paths_of(location).ok()?.all.first()?.replace('*', "");
     let name = if name.ends_with('.') { name + "onehop-try" } else { name };
     Some(if name.starts_with('/') { name } else { format!("/onehop-try{name}") })
 }

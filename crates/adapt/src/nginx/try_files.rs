@@ -8,7 +8,7 @@ use super::concurrency::concurrency;
 use super::context::Context;
 use super::directive::Directive;
 use super::headers::headers;
-use super::location::{Location, takes_prefix_off};
+use super::location::Location;
 use super::passwords::passwords;
 use super::proxy_pass::ProxyPass;
 use super::rates::rates;
@@ -22,6 +22,8 @@ use crate::refusal::Refusal;
 pub(crate) struct Fallback {
     /// Lines before it, such as its matcher.
     before: String,
+    /// The bound of bodies for the application.
+    body_size: String,
     /// An application for what is not there.
     app: Option<App>,
     /// Whether every path that is no file gets the index page, as single-page applications have it.
@@ -45,14 +47,21 @@ impl Fallback {
 
     /// Beside the files.
     pub(crate) fn lines(&self) -> String {
-        format!("{}{}", self.before, self.app.as_ref().map_or("", |app| app.under.as_str()))
+        format!("{}{}{}", self.body_size, self.before, self.app.as_ref().map_or("", |app| app.under.as_str()))
+    }
+
+    /// The application alone, where there are no files.
+    pub(crate) fn without_files(&self, rules: &str) -> Option<String> {
+        let body_size = self.body_size.as_str();
+        self.app.as_ref().map(|app| format!("{rules}{body_size}{}{}", app.headers, app.bare))
     }
 
     /// In a block of its own, behind the location's rules by address.
     pub(crate) fn apart(&self, rules: &str) -> String {
         let Some(app) = &self.app else { return self.before.clone() };
+        let body_size = &self.body_size;
         let lines = indented(&format!("{rules}{}{}", app.headers, app.bare));
-        format!("{}handle @absent {{\n{lines}}}\n", self.before)
+        format!("{body_size}{}handle @absent {{\n{lines}}}\n", self.before)
     }
 }
 
@@ -93,7 +102,7 @@ pub(crate) fn try_files(
     }
     let page = page(context, location, directive, &last.text, is_alias)?;
     let is_index = page == "/index.html" && files.iter().all(|file| matches!(&**file, "{path}" | "{path}/"));
-    Ok(Fallback { before: format!("try_files {joined} {page}\n"), app: None, is_index })
+    Ok(Fallback { before: format!("try_files {joined} {page}\n"), is_index, ..Fallback::default() })
 }
 
 /// The last page, as it is below the block's root.
@@ -158,10 +167,9 @@ fn named(
     };
     let own = named.inner();
     check_level(own, "location", context.deployment.is_measured(), notes)?;
-    // `check_level` lets the idiom through that takes a prefix off, and here it would have to be carried over.
+    // `check_level` lets those through that a location carries over, and here they would have to be, too.
     let changes = |inner: &&Directive| {
-        ["return", "try_files"].contains(&inner.name.as_str())
-            || inner.name == "rewrite" && takes_prefix_off(own).is_some()
+        ["return", "try_files", "if"].contains(&inner.name.as_str()) || inner.name == "rewrite"
     };
     if let Some(other) = own.iter().find(changes) {
         return refused(
@@ -190,7 +198,8 @@ fn named(
         headers: own_checks + &headers(&levels, true, notes),
     };
     Ok(Fallback {
-        before: format!("{}@absent not file {}\n", body_size(&levels), files.join(" ")),
+        before: format!("@absent not file {}\n", files.join(" ")),
+        body_size: body_size(&levels),
         app: Some(app),
         is_index: false,
     })

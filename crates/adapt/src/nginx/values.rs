@@ -22,6 +22,8 @@ const VARIABLES: [(&str, &str); 16] = [
     ("$msec", "{time.now.unix}"),
 ];
 
+/// Bytes of an expression; those that people write have a few dozen.
+const EXPRESSION_BYTES_MAX: usize = 1_000;
 /// Variables with a name at their end, and the placeholder that takes it.
 const NAMED: [(&str, &str); 3] = [("$http_", "header"), ("$cookie_", "cookie"), ("$arg_", "query")];
 
@@ -107,6 +109,37 @@ pub(crate) fn patterns(expression: &str) -> Option<(Vec<String>, Vec<String>)> {
     let ending = ending.strip_prefix("\\.")?;
     let all = alternatives(ending)?.into_iter().map(|ending| format!("*.{ending}")).collect();
     Some((all, Vec::new()))
+}
+
+/// A regular expression of nginx as onehop's `path_regexp` and its like take it, quoted; nothing where it may mean
+/// something else there.
+pub(crate) fn expression(written: &str, is_caseless: bool) -> Option<String> {
+    // Look-around, named groups, possessive repetition and sets of classes.
+    let odd = [
+        "(?=", "(?!", "(?<", "(?P", "(?>", "(?#", "(?i", "++", "*+", "?+", "}+", "&&", "--", "~~", "[[", "{$",
+    ];
+    let is_odd = odd.iter().any(|part| written.contains(part)) || written.contains(['`', '\n', '\r']);
+    let mut characters = written.chars();
+    while let Some(character) = characters.next() {
+        if character == '\\'
+            && !characters.next().is_some_and(|next| !next.is_alphanumeric() || "dDwWsSb".contains(next))
+        {
+            return None;
+        }
+    }
+    if is_odd || written.is_empty() || written.len() > EXPRESSION_BYTES_MAX {
+        return None;
+    }
+    compiled(written, is_caseless).map(|_| format!("`{}{written}`", if is_caseless { "(?i)" } else { "" }))
+}
+
+/// Whether a text fits an expression that [`expression`] takes.
+pub(crate) fn fits(expression: &str, is_caseless: bool, text: &str) -> bool {
+    compiled(expression, is_caseless).is_some_and(|compiled| compiled.is_match(text))
+}
+
+fn compiled(expression: &str, is_caseless: bool) -> Option<regex_lite::Regex> {
+    regex_lite::RegexBuilder::new(expression).case_insensitive(is_caseless).build().ok()
 }
 
 /// What follows a dot at the start of a name: `/\.`, `/\.ht`, `/\.(git|env)`, `/\.(?!well-known)`.

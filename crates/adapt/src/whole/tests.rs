@@ -5,6 +5,7 @@ use onehop_config::{FileKind, FileSource};
 use super::{Adapted, adapt};
 
 mod checks;
+mod idioms;
 
 /// Users as `htpasswd -B` and, before it, `htpasswd` wrote them.
 const USERS: &str = "# staff\nann:$2y$04$HTUQuIBdzEfTanCVC8Sr8.m2n0w1mghKyO6K2XMMKdMJ6tsIfG/2q\n\
@@ -90,8 +91,8 @@ fn files_that_an_application_hides_are_not_served() {
         "root /app; location / { uwsgi_pass x; }",
         "root /app; location / { try_files $uri /index.php$is_args$args; } location ~ \\.php$ { fastcgi_pass x; }",
         // Nobody would answer these but the files.
-        "root /app; location ~ [^/]\\.php(/|$) { fastcgi_pass x; }",
-        "root /app; location ~ /\\.[a-z] { deny all; }",
+        "root /app; location ~ (?<=[^/])\\.php(/|$) { fastcgi_pass x; }",
+        "root /app; location ~ /(?=\\.)[^/] { deny all; }",
         "root /app; if ($bad) { return 403; }",
         "root /app; return 444;",
         // The application's name is no host.

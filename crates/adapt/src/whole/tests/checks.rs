@@ -3,7 +3,7 @@
 use super::adapted;
 
 /// Each of the words must stand in what comes out, or with a `!` before it must not.
-fn check(conf: &str, words: &[&str]) {
+pub(super) fn check(conf: &str, words: &[&str]) {
     let out = adapted(conf).onehopfile;
     for word in words {
         let (is_there, word) = word.strip_prefix('!').map_or((true, *word), |word| (false, word));

@@ -69,7 +69,7 @@ fn what_cannot_be_carried_over_is_refused_with_its_line() {
         "upstream a { server localhost:3000; server localhost:4000; server localhost:3000 backup; } server { location / { proxy_pass http://a; } }",
         "upstream a { server localhost:3000 down; } server { location / { proxy_pass http://a; } }",
         "location ~ \\.php$ { fastcgi_pass unix:/run/php.sock; }",
-        "location ~ ^/v[0-9]+/ { proxy_pass http://localhost:3000; }",
+        "location ~ ^/v(?=[0-9]) { proxy_pass http://localhost:3000; }",
         "root /nowhere/at/all; location / { }",
         "location / { auth_basic x; proxy_pass http://localhost:3000; }",
         "location /api/ { proxy_pass http://localhost:3000/api; }",
