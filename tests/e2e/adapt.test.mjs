@@ -104,6 +104,24 @@ for (const idiom of IDIOMS) {
 }
 
 const USERS = 'auth_basic "Staff only"; auth_basic_user_file users;';
+test("a Unix socket: nginx and what adapt makes of it reach the application there", async (context) => {
+  const socket = join(workFolder(context), "app.sock");
+  const app = createServer((asked, response) => {
+    response.writeHead(200, { "Content-Type": "text/plain", "X-Upstream": "yes" });
+    response.end(`${asked.url} ${asked.headers.host}`);
+  }).listen(socket);
+  await once(app, "listening");
+  context.after(() => app.close());
+  const { port, onehop, printed } = await both(context, {
+    before: `upstream app { server unix:${socket} fail_timeout=0; }`,
+    conf: `location / { proxy_pass http://app; ${HOST} } location /a/ { proxy_pass http://unix:${socket}:/; }`,
+  });
+  for (const path of ["/", "/x?y", "/a/b?c"]) {
+    const [theirs, ours] = await Promise.all([port, onehop.port].map((one) => ask(one, "GET", path, [])));
+    assert.deepEqual(ours, theirs, `${path}\n${printed}`);
+  }
+});
+
 /** Each with who asks for what: nginx's status is onehop's. */
 const PASSWORDS = [
   { name: "passwords before an application", conf: `${USERS} location / { ${APP} ${HOST} } location /open/ { auth_basic off; ${APP} ${HOST} } location = /health { return 200 ok; }`, paths: ["/", "/open/", "/health"] },

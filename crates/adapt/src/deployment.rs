@@ -5,15 +5,15 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crate::nginx::Directive;
+use crate::nginx::{Directive, UNIX_SOCKET};
 use crate::paths::below;
 
 /// An address that a configuration passes requests to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Upstream {
-    /// A name or an IP address.
+    /// A name, an IP address, or `unix/` and the path of a socket.
     pub host: String,
-    /// The port.
+    /// The port, which a socket does not have.
     pub port: u16,
     /// `line 4 of nginx.conf`.
     pub place: String,
@@ -27,6 +27,9 @@ pub struct Upstream {
 pub trait Deployment {
     /// Where an application is reached.
     fn address(&self, upstream: &Upstream) -> String {
+        if upstream.host.starts_with(UNIX_SOCKET) {
+            return upstream.host.clone();
+        }
         let host = if upstream.host == "localhost" { "127.0.0.1" } else { &upstream.host };
         format!("{host}:{}", upstream.port)
     }

@@ -38,6 +38,7 @@ pub use reader::parse;
 pub use server::{Configuration, Server};
 pub use support::{is_redirect_to_tls, is_unneeded};
 pub use translate::{Translated, translate};
+pub(crate) use values::UNIX_SOCKET;
 pub use values::{Passed, passed};
 
 /// Whether a text without a known name is a configuration of nginx, such as those in sites-available.

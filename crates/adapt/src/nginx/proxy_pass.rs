@@ -84,7 +84,15 @@ impl Server<'_> {
         let mut pending = vec![(self.directive.inner(), outside.to_vec())];
         while let Some((block, levels)) = pending.pop() {
             for pass in block.iter().filter(|directive| directive.name == "proxy_pass") {
-                found.extend(ProxyPass::of(self, pass, None, &levels)?.target.upstreams);
+                let upstreams = ProxyPass::of(self, pass, None, &levels)?.target.upstreams;
+                if upstreams.iter().any(|upstream| upstream.host.starts_with(values::UNIX_SOCKET)) {
+                    return Err(Refusal::at(
+                        &pass.place,
+                        format!("`{}` leads to a Unix socket, which is not measured", pass.shown()),
+                        "let the application listen on a port of 127.0.0.1",
+                    ));
+                }
+                found.extend(upstreams);
             }
             let inner = block.iter().rev().map(Directive::inner).filter(|inner| !inner.is_empty());
             pending.extend(inner.map(|inner| (inner, [levels.as_slice(), &[inner]].concat())));

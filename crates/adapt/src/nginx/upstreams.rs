@@ -64,7 +64,10 @@ impl<'a> Server<'a> {
                 "write the address: proxy_pass http://127.0.0.1:3000",
             ));
         };
-        let host = to.port.map_or_else(|| to.host.clone(), |port| format!("{}:{port}", to.host));
+        // nginx's `$proxy_host` of a socket.
+        let is_socket = to.host.starts_with(values::UNIX_SOCKET);
+        let named = if is_socket { "localhost" } else { to.host.as_str() };
+        let host = to.port.map_or_else(|| named.to_owned(), |port| format!("{named}:{port}"));
         let Some(block) = self.upstream(&to.host) else {
             let upstream = Upstream {
                 host: to.host,

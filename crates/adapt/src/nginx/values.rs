@@ -22,6 +22,8 @@ const VARIABLES: [(&str, &str); 16] = [
     ("$msec", "{time.now.unix}"),
 ];
 
+/// What the host of a Unix socket begins with, before its path.
+pub(crate) const UNIX_SOCKET: &str = "unix/";
 /// Bytes of an expression; those that people write have a few dozen.
 const EXPRESSION_BYTES_MAX: usize = 1_000;
 /// Variables with a name at their end, and the placeholder that takes it.
@@ -231,7 +233,7 @@ pub(crate) fn seconds(text: &str) -> Option<u64> {
 /// Where a `proxy_pass` leads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Passed {
-    /// A host or the name of an `upstream`.
+    /// A host, the name of an `upstream`, or `unix/` and the path of a socket.
     pub host: String,
     /// The port, where it is written.
     pub port: Option<u16>,
@@ -242,6 +244,11 @@ pub struct Passed {
 /// The parts of `http://host:port/uri`; nothing for what is no such address.
 pub fn passed(text: &str) -> Option<Passed> {
     let rest = text.strip_prefix("http://").filter(|rest| !rest.contains('$'))?;
+    if let Some(socket) = rest.strip_prefix("unix:") {
+        let (path, uri) = socket.split_once(':').map_or((socket, None), |(path, uri)| (path, Some(uri)));
+        let uri = uri.filter(|uri| !uri.is_empty()).map(str::to_owned);
+        return Some(Passed { host: unix_socket(path)?, port: None, uri });
+    }
     let (authority, uri) = match rest.find('/') {
         Some(at) => rest.split_at(at),
         None => (rest, ""),
@@ -251,9 +258,18 @@ pub fn passed(text: &str) -> Option<Passed> {
     Some(Passed { host, port, uri })
 }
 
-/// `host`, `host:port`, `[::1]:port`.
+/// A Unix socket by its whole path, as `reverse_proxy` names it.
+fn unix_socket(path: &str) -> Option<String> {
+    let is_plain = |character: char| character.is_ascii_alphanumeric() || "/._-@+".contains(character);
+    (path.starts_with('/') && path.chars().all(is_plain)).then(|| format!("{UNIX_SOCKET}{path}"))
+}
+
+/// `host`, `host:port`, `[::1]:port`, `unix:/path`.
 pub(crate) fn host_and_port(authority: &str) -> Option<(String, Option<u16>)> {
-    if authority.is_empty() || authority.starts_with("unix:") {
+    if let Some(path) = authority.strip_prefix("unix:") {
+        return Some((unix_socket(path)?, None));
+    }
+    if authority.is_empty() {
         return None;
     }
     match authority.rsplit_once(':') {
@@ -349,7 +365,10 @@ mod tests {
             ("http://application", Some(("application", None, None))),
             ("http://$name", None),
             ("https://localhost", None),
-            ("http://unix:/run/x.sock", None),
+            ("http://unix:/run/x.sock", Some(("unix//run/x.sock", None, None))),
+            ("http://unix:/run/x.sock:/a/", Some(("unix//run/x.sock", None, Some("/a/")))),
+            ("http://unix:x.sock", None),
+            ("http://unix:/run/{x}", None),
             ("http://a:b", None),
         ] {
             let expected = expected.map(|(host, port, uri)| Passed {

@@ -87,7 +87,7 @@ fn what_is_refused_becomes_a_comment_and_the_rest_is_kept() {
 fn files_that_an_application_hides_are_not_served() {
     for conf in [
         // What is not passed on would be looked up below the root.
-        "root /app; location / { proxy_pass http://unix:/run/a.sock; }",
+        "root /app; location / { proxy_pass http://$app; }",
         "root /app; location / { uwsgi_pass x; }",
         "root /app; location / { try_files $uri /index.php$is_args$args; } location ~ \\.php$ { fastcgi_pass x; }",
         // Nobody would answer these but the files.
@@ -99,7 +99,7 @@ fn files_that_an_application_hides_are_not_served() {
         "root /app; location / { proxy_pass http://down; }",
         "root /app; location / { try_files $uri @app; } location @app { proxy_pass http://sock; }",
     ] {
-        let around = "upstream down { server localhost:1 down; } upstream sock { server unix:/run/a.sock; }";
+        let around = "upstream down { server localhost:1 down; } upstream sock { server unix:a.sock; }";
         let adapted =
             adapted(&format!("http {{ {around}\nserver {{ {conf} }}\nserver {{ listen 81; root /b; }} }}"));
         let (own, other) = adapted.onehopfile.split_once("\n:81 {").unwrap();

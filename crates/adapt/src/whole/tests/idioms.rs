@@ -123,3 +123,20 @@ fn an_application_without_a_root_gets_every_request_of_try_files() {
 fn rules_by_address_hold_for_the_client_that_a_proxy_reports() {
     site("set_real_ip_from 10.0.0.1; allow 192.0.2.0/24; deny all;", &["@denied not client_ip 192.0.2.0/24"]);
 }
+
+#[test]
+fn an_application_at_a_unix_socket_is_reached_there() {
+    site(
+        "location / { proxy_pass http://unix:/run/a.sock; }",
+        &["reverse_proxy unix//run/a.sock {\n\t\theader_up Host localhost\n"],
+    );
+    site(
+        "location /a/ { proxy_pass http://unix:/run/a.sock:/; }",
+        &["handle_path /a/* {", "unix//run/a.sock {"],
+    );
+    check(
+        "upstream app { server unix:/run/a.sock fail_timeout=0; }\n\
+         server { location / { try_files $uri @app; } location @app { proxy_set_header Host $http_host; proxy_pass http://app; } }",
+        &["reverse_proxy unix//run/a.sock\n", "!NOT CARRIED"],
+    );
+}
