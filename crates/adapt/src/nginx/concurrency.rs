@@ -65,6 +65,10 @@ fn limit(
         Some("$server_name") => {}
         Some(_) => return Err("onehop counts the requests of all clients at a time, by no key"),
     }
+    let mut names = context.server.directive.inner().iter().filter(|inner| inner.name == "server_name");
+    if names.next().is_none_or(|name| name.arg(0).is_empty()) {
+        return Err("without a `server_name` nginx counts no request");
+    }
     let own = location.directive.inner();
     let is_own = own.iter().any(|inner| std::ptr::eq(inner, directive));
     let in_server = context.server.directive.inner().iter().chain(context.server.http);

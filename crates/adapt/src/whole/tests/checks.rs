@@ -163,7 +163,7 @@ fn a_named_location_counts_only_where_the_one_before_it_does_not() {
 fn requests_at_a_time_are_bounded_only_where_onehop_counts_the_same() {
     let site = |key: &str, server: &str| {
         format!(
-            "http {{ limit_conn_zone {key} zone=all:1m;\nserver {{ {server}\nlocation /b/ {{ root /b; }} }} }}"
+            "http {{ limit_conn_zone {key} zone=all:1m;\nserver {{ server_name a.example; {server}\nlocation /b/ {{ root /b; }} }} }}"
         )
     };
     let passed =
@@ -175,6 +175,10 @@ fn requests_at_a_time_are_bounded_only_where_onehop_counts_the_same() {
         &["WebSockets", "!\tlimit "],
     );
     check(&site("$server_name", "limit_conn all 10;"), &["NOT CARRIED OVER", "!\tlimit "]);
+    check(
+        &site("$server_name", &passed("")).replace("server_name a.example;", ""),
+        &["nginx counts no request", "!\tlimit "],
+    );
     check(
         &site("$binary_remote_addr", &passed("")),
         &["NOT CARRIED OVER", "`connections_per_address`", "!\tlimit "],
