@@ -1,12 +1,13 @@
 // Idioms of nginx.conf on nginx itself and, as `onehop adapt` prints them, on onehop: both answer the same.
 //
-// Needs: nginx.
+// Needs: nginx, openssl.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer, request } from "node:http";
+import { createServer as createSecureServer } from "node:https";
 import { dirname, join } from "node:path";
 import { before, after, test } from "node:test";
 import { accepts, freePort, ONEHOP, run, startOnehop, workFolder } from "./program.mjs";
@@ -119,6 +120,48 @@ test("a Unix socket: nginx and what adapt makes of it reach the application ther
   for (const path of ["/", "/x?y", "/a/b?c"]) {
     const [theirs, ours] = await Promise.all([port, onehop.port].map((one) => ask(one, "GET", path, [])));
     assert.deepEqual(ours, theirs, `${path}\n${printed}`);
+  }
+});
+
+test("an application over TLS: nginx and what adapt makes of it reach it, and verify it alike", async (context) => {
+  const folder = workFolder(context);
+  const [cert, key] = ["cert.pem", "key.pem"].map((name) => join(folder, name));
+  const made = await run("openssl", ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-keyout", key, "-out", cert]);
+  assert.equal(made.code, 0, made.stderr);
+  const app = createSecureServer({ cert: readFileSync(cert), key: readFileSync(key) }, (asked, response) => {
+    response.writeHead(200, { "Content-Type": "text/plain", "X-Upstream": "yes" });
+    response.end(`${asked.url} ${asked.headers.host}`);
+  }).listen(0, "127.0.0.1");
+  await once(app, "listening");
+  context.after(() => app.close());
+  const pass = `proxy_pass https://127.0.0.1:${app.address().port}`;
+  const { port, onehop, printed } = await both(context, {
+    conf: `location / { ${pass}; ${HOST} } location /own/ { ${pass}; } location /off/ { ${pass}/; proxy_set_header Host $http_host; }`,
+  });
+  for (const path of ["/x?y", "/own/", "/off/a"]) {
+    const [theirs, ours] = await Promise.all([port, onehop.port].map((one) => ask(one, "GET", path, [])));
+    assert.equal(theirs.status, 200, path);
+    assert.deepEqual(ours, theirs, `${path}\n${printed}`);
+  }
+});
+
+test("a number of requests at a time: nginx and what adapt makes of it refuse the one above it", async (context) => {
+  const held = [];
+  const app = createServer((asked, response) => held.push(response)).listen(0, "127.0.0.1");
+  await once(app, "listening");
+  context.after(() => app.close());
+  const { port, onehop, printed } = await both(context, {
+    before: "limit_conn_zone $server_name zone=all:1m;",
+    conf: `server_name site.example; location / { limit_conn all 2; limit_conn_status 429; proxy_pass http://127.0.0.1:${app.address().port}; ${HOST} }`,
+  });
+  for (const [of, one] of [["nginx", port], ["onehop", onehop.port]]) {
+    const asked = [1, 2, 3].map(() => ask(one, "GET", "/", []));
+    // The others wait for the application, so the first response is the refusal.
+    const { status } = await Promise.race(asked);
+    assert.equal(status, 429, `${of}\n${printed}`);
+    while (held.length < 2) await once(app, "request");
+    held.splice(0).forEach((response) => response.end());
+    assert.deepEqual((await Promise.all(asked)).map((response) => response.status).sort(), [200, 200, 429], of);
   }
 });
 

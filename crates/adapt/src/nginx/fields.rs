@@ -64,6 +64,10 @@ impl Fields {
             return;
         }
         if is_sent {
+            if name == "host" && target.is_tls && value != "$host" {
+                // Over TLS it would be the upstream's name.
+                self.lines.push(format!("header_up {} {{hostport}}", word(field.arg(0))));
+            }
             if value == "$host" {
                 // Without the port, which nginx's variable leaves out.
                 self.lines.push(format!("header_up {} {{host}}", word(field.arg(0))));
@@ -121,7 +125,8 @@ pub(crate) fn redirects(
     let all = nearest_all("proxy_redirect", levels);
     let is_default = all.is_empty() || all.iter().any(|directive| directive.arg(0) == "default");
     if is_default {
-        let url = format!("http://{}{}", target.host, target.uri.as_deref().unwrap_or("/"));
+        let scheme = if target.is_tls { "https" } else { "http" };
+        let url = format!("{scheme}://{}{}", target.host, target.uri.as_deref().unwrap_or("/"));
         let own = if target.uri.is_some() { location.unwrap_or("/") } else { "/" };
         let names_host = nearest_all("proxy_set_header", levels)
             .iter()

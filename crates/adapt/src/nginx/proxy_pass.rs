@@ -10,7 +10,7 @@ use super::server::Server;
 use super::upstreams::{Target, retries};
 use super::values;
 use crate::deployment::Upstream;
-use crate::onehopfile::directive;
+use crate::onehopfile::{directive, word};
 use crate::refusal::Refusal;
 
 /// How long nginx waits for the next bytes of an answer where nothing is said (ngx_http_proxy_module).
@@ -41,7 +41,11 @@ impl ProxyPass {
             upstream.timeout = Some(std::time::Duration::from_secs(timeout));
             upstream.is_apart |= fields.is_lost;
         }
-        let more = transport(levels);
+        let mut of_tls = Vec::new();
+        if target.is_tls {
+            of_tls = tls(levels, &mut target.notes)?;
+        }
+        let more = transport(levels, of_tls);
         let more = if target.upstreams.len() > 1 {
             retries(target.upstreams.len(), levels).into_iter().chain(more).collect()
         } else {
@@ -62,7 +66,9 @@ impl ProxyPass {
         if let Some(app) = self.app(context, matcher) {
             return app;
         }
-        let addresses = self.target.upstreams.iter().map(|upstream| context.deployment.address(upstream));
+        let scheme = if self.target.is_tls { "https://" } else { "" };
+        let addresses = self.target.upstreams.iter();
+        let addresses = addresses.map(|upstream| format!("{scheme}{}", context.deployment.address(upstream)));
         let words: Vec<String> = matcher.map(str::to_owned).into_iter().chain(addresses).collect();
         let lines =
             [&self.target.lines, &self.fields.lines, &self.more].map(|lines| lines.as_slice()).concat();
@@ -85,10 +91,14 @@ impl Server<'_> {
         while let Some((block, levels)) = pending.pop() {
             for pass in block.iter().filter(|directive| directive.name == "proxy_pass") {
                 let upstreams = ProxyPass::of(self, pass, None, &levels)?.target.upstreams;
-                if upstreams.iter().any(|upstream| upstream.host.starts_with(values::UNIX_SOCKET)) {
+                let is_tls = pass.arg(0).starts_with("https:");
+                if is_tls || upstreams.iter().any(|upstream| upstream.host.starts_with(values::UNIX_SOCKET)) {
                     return Err(Refusal::at(
                         &pass.place,
-                        format!("`{}` leads to a Unix socket, which is not measured", pass.shown()),
+                        format!(
+                            "`{}` leads to a Unix socket or over TLS, which is not measured",
+                            pass.shown()
+                        ),
                         "let the application listen on a port of 127.0.0.1",
                     ));
                 }
@@ -101,8 +111,38 @@ impl Server<'_> {
     }
 }
 
+/// How a server over TLS is verified (ngx_http_proxy_module): nginx does not, unless it is told to.
+fn tls(levels: &[&[Directive]], notes: &mut Vec<String>) -> Result<Vec<String>, Refusal> {
+    let mut lines = Vec::new();
+    let of = |name: &str| nearest(name, levels);
+    if let Some(odd) =
+        ["proxy_ssl_certificate", "proxy_ssl_name", "proxy_ssl_crl"].iter().find_map(|name| of(name))
+    {
+        return Err(Refusal::at(
+            &odd.place,
+            format!("`{}`: not carried over for an application over TLS", odd.shown()),
+            "write `transport http` with `tls_client_auth` or `tls_server_name`",
+        ));
+    }
+    match (of("proxy_ssl_verify"), of("proxy_ssl_trusted_certificate")) {
+        (Some(verify), Some(file)) if verify.arg(0) == "on" => {
+            lines.push(format!("\ttls_trust_pool file {}", word(file.arg(0))));
+        }
+        (Some(verify), None) if verify.arg(0) == "on" => {}
+        _ => {
+            notes.push(
+                "nginx does not verify the certificate of an application over TLS, and neither does onehop with \
+                 `tls_insecure_skip_verify`: take that line out if the certificate is valid."
+                    .to_owned(),
+            );
+            lines.push("\ttls_insecure_skip_verify".to_owned());
+        }
+    }
+    Ok(lines)
+}
+
 /// How connections are made, and when pieces of a body are sent on.
-fn transport(levels: &[&[Directive]]) -> Vec<String> {
+fn transport(levels: &[&[Directive]], of_tls: Vec<String>) -> Vec<String> {
     let mut lines = Vec::new();
     if nearest("proxy_buffering", levels).is_some_and(|directive| directive.arg(0) == "off") {
         lines.push("flush_interval -1".to_owned());
@@ -113,7 +153,7 @@ fn transport(levels: &[&[Directive]]) -> Vec<String> {
         ("proxy_send_timeout", "write_timeout"),
     ];
     let times = times.iter().filter_map(|(name, ours)| Some(format!("\t{ours} {}s", seconds(name, levels)?)));
-    let times: Vec<String> = times.collect();
+    let times: Vec<String> = of_tls.into_iter().chain(times).collect();
     if !times.is_empty() {
         lines.push("transport http {".to_owned());
         lines.extend(times);

@@ -6,7 +6,7 @@ use super::rewrites::is_step;
 use crate::refusal::Refusal;
 
 /// Directives that are translated.
-const CARRIED: [&str; 35] = [
+const CARRIED: [&str; 37] = [
     "allow",
     "deny",
     "client_max_body_size",
@@ -42,6 +42,8 @@ const CARRIED: [&str; 35] = [
     "limit_req_dry_run",
     "limit_conn_zone",
     "limit_conn_status",
+    "proxy_ssl_verify",
+    "proxy_ssl_trusted_certificate",
 ];
 /// Directives that do not change what is answered, or that onehop does by itself.
 const NEUTRAL: [&str; 79] = [
@@ -151,12 +153,13 @@ const REFUSED: [(&str, &str); 22] = [
     ("stub_status", "a page of its connections; its metrics are at `admin` of the global block"),
 ];
 /// Families of directives that only matter to what is refused or left out in any case.
-const NEUTRAL_FAMILIES: [&str; 13] = [
+const NEUTRAL_FAMILIES: [&str; 14] = [
     "worker_",
     "ssl_",
     "ssl",
     "quic_",
     "gzip_",
+    "proxy_ssl_",
     "brotli_",
     "limit_req_",
     "limit_conn_",

@@ -24,6 +24,8 @@ pub(crate) struct Target {
     pub(crate) host: String,
     /// What replaces the location's part of the path.
     pub(crate) uri: Option<String>,
+    /// Whether they are reached over TLS.
+    pub(crate) is_tls: bool,
     /// How requests are spread over the servers.
     pub(crate) lines: Vec<String>,
     /// What of that is not carried over.
@@ -71,15 +73,26 @@ impl<'a> Server<'a> {
         let Some(block) = self.upstream(&to.host) else {
             let upstream = Upstream {
                 host: to.host,
-                port: to.port.unwrap_or(80),
+                port: to.port.unwrap_or(if to.is_tls { 443 } else { 80 }),
                 place: pass.place.words(),
                 timeout: None,
                 is_apart: false,
             };
             let (lines, notes) = Default::default();
-            return Ok(Target { upstreams: vec![upstream], host, uri: to.uri, lines, notes });
+            return Ok(Target {
+                upstreams: vec![upstream],
+                host,
+                uri: to.uri,
+                is_tls: to.is_tls,
+                lines,
+                notes,
+            });
         };
         let servers = servers(block)?;
+        let socket = servers.iter().find(|server| server.upstream.host.starts_with(values::UNIX_SOCKET));
+        if let Some(socket) = socket.filter(|_| to.is_tls) {
+            return refuse(socket.directive, "onehop does not speak TLS at a Unix socket");
+        }
         let mut notes = Vec::new();
         let mut lines = Vec::new();
         if servers.len() > 1 {
@@ -87,7 +100,7 @@ impl<'a> Server<'a> {
             lines.extend(failures(block, &servers, &mut notes));
         }
         let upstreams = servers.into_iter().map(|server| server.upstream).collect();
-        Ok(Target { upstreams, host, uri: to.uri, lines, notes })
+        Ok(Target { upstreams, host, uri: to.uri, is_tls: to.is_tls, lines, notes })
     }
 }
 

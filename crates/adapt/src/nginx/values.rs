@@ -239,15 +239,23 @@ pub struct Passed {
     pub port: Option<u16>,
     /// What replaces the location's part of the path.
     pub uri: Option<String>,
+    /// Whether it is `https://`.
+    pub is_tls: bool,
 }
 
-/// The parts of `http://host:port/uri`; nothing for what is no such address.
+/// The parts of `http://host:port/uri`, or the same with `https`; nothing for what is no such address.
 pub fn passed(text: &str) -> Option<Passed> {
-    let rest = text.strip_prefix("http://").filter(|rest| !rest.contains('$'))?;
+    let (is_tls, rest) = match text.strip_prefix("https://") {
+        Some(rest) => (true, rest),
+        None => (false, text.strip_prefix("http://")?),
+    };
+    if rest.contains('$') || is_tls && rest.starts_with("unix:") {
+        return None;
+    }
     if let Some(socket) = rest.strip_prefix("unix:") {
         let (path, uri) = socket.split_once(':').map_or((socket, None), |(path, uri)| (path, Some(uri)));
         let uri = uri.filter(|uri| !uri.is_empty()).map(str::to_owned);
-        return Some(Passed { host: unix_socket(path)?, port: None, uri });
+        return Some(Passed { host: unix_socket(path)?, port: None, uri, is_tls });
     }
     let (authority, uri) = match rest.find('/') {
         Some(at) => rest.split_at(at),
@@ -255,7 +263,7 @@ pub fn passed(text: &str) -> Option<Passed> {
     };
     let uri = Some(uri.to_owned()).filter(|uri| !uri.is_empty());
     let (host, port) = host_and_port(authority)?;
-    Some(Passed { host, port, uri })
+    Some(Passed { host, port, uri, is_tls })
 }
 
 /// A Unix socket by its whole path, as `reverse_proxy` names it.
@@ -364,7 +372,8 @@ mod tests {
             ("http://[::1]:80", Some(("[::1]", Some(80), None))),
             ("http://application", Some(("application", None, None))),
             ("http://$name", None),
-            ("https://localhost", None),
+            ("https://localhost", Some(("localhost", None, None))),
+            ("https://unix:/run/x.sock", None),
             ("http://unix:/run/x.sock", Some(("unix//run/x.sock", None, None))),
             ("http://unix:/run/x.sock:/a/", Some(("unix//run/x.sock", None, Some("/a/")))),
             ("http://unix:x.sock", None),
@@ -375,6 +384,7 @@ mod tests {
                 host: host.to_owned(),
                 port,
                 uri: uri.map(str::to_owned),
+                is_tls: text.starts_with("https:"),
             });
             assert_eq!(passed(text), expected, "{text}");
         }

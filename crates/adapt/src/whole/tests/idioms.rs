@@ -140,3 +140,27 @@ fn an_application_at_a_unix_socket_is_reached_there() {
         &["reverse_proxy unix//run/a.sock\n", "!NOT CARRIED"],
     );
 }
+
+#[test]
+fn an_application_over_tls_is_verified_where_nginx_verifies_it() {
+    let passed = |more: &str| format!("location / {{ proxy_pass https://app.example; {more} }}");
+    site(
+        &passed(""),
+        &[
+            "reverse_proxy https://app.example:443 {\n\t\theader_up Host app.example\n",
+            "\ttls_insecure_skip_verify\n",
+            "nginx does not verify the certificate",
+            r"^https://app\.example/",
+        ],
+    );
+    site(
+        &passed("proxy_ssl_verify on; proxy_ssl_server_name on;"),
+        &["!tls_insecure", "reverse_proxy https://"],
+    );
+    site(&passed("proxy_set_header Host $http_host;"), &["header_up Host {hostport}\n"]);
+    site(&passed("proxy_ssl_certificate a.pem;"), &["NOT CARRIED OVER", "respond 403", "!reverse_proxy"]);
+    check(
+        "upstream app { server unix:/run/a.sock; }\nserver { location / { proxy_pass https://app; } }",
+        &["does not speak TLS at a Unix socket", "respond 403", "!reverse_proxy"],
+    );
+}
