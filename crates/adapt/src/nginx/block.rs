@@ -14,6 +14,7 @@ use super::location::{Kind, Location, Paths, is_denied, takes_prefix_off};
 use super::passwords::passwords;
 use super::proxy_pass::ProxyPass;
 use super::rates::rates;
+use super::returns::returned;
 use super::rewrites::{behind, decides_by_path, steps};
 use super::try_files::{Fallback, try_files};
 use super::values;
@@ -67,37 +68,6 @@ impl Block {
         };
         format!("{before}{head} {{\n{}}}\n", indented(&self.lines))
     }
-}
-
-/// A `return`.
-pub(crate) fn returned(directive: &Directive, kind: Option<&str>) -> Result<String, Refusal> {
-    let refuse = |cause: &str| {
-        Err(Refusal::at(
-            &directive.place,
-            format!("`{}`: {cause}", directive.shown()),
-            "take it out of a copy of the file, and try that: onehop try COPY.conf",
-        ))
-    };
-    let (code, text) = match (directive.arg(0).parse::<u16>(), directive.arg(1)) {
-        (Ok(code), text) => (code, text),
-        (Err(_), _) => (302, directive.arg(0)),
-    };
-    if code == 444 {
-        return refuse("onehop does not close connections without an answer");
-    }
-    let Some(value) = values::text(text) else {
-        return refuse("it has a variable that onehop does not know");
-    };
-    if (300..400).contains(&code) && !text.is_empty() {
-        let all = if value.starts_with('/') { "* " } else { "" };
-        return Ok(format!("redir {all}{value} {code}\n"));
-    }
-    if text.is_empty() {
-        return Ok(format!("respond {code}\n"));
-    }
-    let all = if text.starts_with(['/', '@', '*']) { "* " } else { "" };
-    let kind = kind.map(|kind| format!("header Content-Type {}\n", word(kind))).unwrap_or_default();
-    Ok(format!("{kind}respond {all}{value} {code}\n"))
 }
 
 /// A location's directives as a block.

@@ -2,8 +2,9 @@
 //!
 //! In the order of their work: `lexer.rs` makes words, `reader.rs` directives with what they include, `server.rs`
 //! chooses the server, `listens.rs` its addresses; `support.rs` says which directives are carried over, `location.rs` and `context.rs` which
-//! requests a location takes. `translate.rs` writes the site, `block.rs` one location of it, with `headers.rs`,
-//! `try_files.rs` and what a `proxy_pass` becomes: `proxy_pass.rs` with `fields.rs` and `upstreams.rs`.
+//! requests a location takes. `translate.rs` writes the site, with `rewrites.rs` before and `error_pages.rs` behind its locations,
+//! `block.rs` one location of it, with `returns.rs`, `headers.rs`, `try_files.rs` and what a `proxy_pass` becomes: `proxy_pass.rs`
+//! with `fields.rs` and `upstreams.rs`. Who is let in: `access.rs`, `passwords.rs`, `rates.rs`, `concurrency.rs`.
 //! `values.rs` turns single values.
 
 mod access;
@@ -21,6 +22,7 @@ mod passwords;
 mod proxy_pass;
 mod rates;
 mod reader;
+mod returns;
 mod rewrites;
 mod server;
 mod support;

@@ -3,8 +3,8 @@
 //!
 //! Other conditions and rewrites have no equal here: `step` gives nothing back for them.
 
-use super::block::returned;
 use super::directive::Directive;
+use super::returns::returned;
 use super::values;
 use crate::onehopfile::{indented, word};
 use crate::refusal::Refusal;

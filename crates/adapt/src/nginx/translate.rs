@@ -2,13 +2,14 @@
 //!
 //! What changes answers and has no equal is an error with its line, or a note where the rest still holds.
 
-use super::block::{block, returned};
+use super::block::block;
 use super::context::Context;
 use super::directive::{Directive, nearest};
 use super::error_pages::error_pages;
 use super::headers::headers;
 use super::location::{Kind, Location, check_order, is_denied, paths as paths_of, takes_prefix_off};
 use super::rates::statuses;
+use super::returns::returned;
 use super::rewrites::{behind, steps};
 use super::server::Server;
 use super::support::check_level;
