@@ -110,6 +110,11 @@ pub(crate) fn block(
         ));
     }
     block.lines = behind(&steps, block.lines);
+    let is_off =
+        |levels: &[&[Directive]]| nearest("access_log", levels).is_some_and(|log| log.arg(0) == "off");
+    if is_off(&[own]) && !is_off(&[context.server.http, context.server.directive.inner()]) {
+        block.lines.insert_str(0, "log_skip\n");
+    }
     Ok(block)
 }
 
@@ -196,10 +201,29 @@ fn passed(
         }
     }
     let is_replaced = block.is_taken_off || uri.is_some();
+    let base = uri.as_deref().filter(|uri| block.is_taken_off && !uri.ends_with('/'));
+    let base = base.filter(|_| !location.pattern.ends_with('/')).map(str::to_owned);
     let pass = ProxyPass::of(context.server, pass, is_replaced.then_some(location.pattern.as_str()), levels)?;
     pass.report(context, notes);
     block.lines.push_str(&pass.directive(context, None));
+    if let Some(base) = base {
+        block.is_taken_off = false;
+        block.lines = alone_and_before_a_path(&location.pattern, &base, &block.lines);
+        notes.push(format!(
+            "`location {0}` with `proxy_pass …{base}` ({1}): nginx sends {0}b as {base}b, onehop as {base}/b.",
+            location.pattern,
+            location.directive.place.words()
+        ));
+    }
     Ok(())
+}
+
+/// A prefix without a slash, for which stands another one: the path itself has no slash behind it afterwards.
+fn alone_and_before_a_path(pattern: &str, base: &str, lines: &str) -> String {
+    let rewrite = format!("rewrite * {base}{{uri}}\n");
+    let alone = lines.replacen(&rewrite, &format!("rewrite * {base}{{?query}}\n"), 1);
+    let (alone, before) = (indented(&alone), indented(lines));
+    format!("handle {pattern} {{\n{alone}}}\nhandle_path {pattern}* {{\n{before}}}\n")
 }
 
 /// What replaces the location's part of the path: a line that does it, where taking it off is not enough.

@@ -164,3 +164,22 @@ fn an_application_over_tls_is_verified_where_nginx_verifies_it() {
         &["does not speak TLS at a Unix socket", "respond 403", "!reverse_proxy"],
     );
 }
+
+#[test]
+fn a_location_without_an_access_log_is_not_logged() {
+    let http = |server: &str| format!("http {{ server {{ root /a; {server} }} }}");
+    check(&http("location /s/ { access_log off; }"), &["handle /s/* {\n\t\tlog_skip\n", "\tlog\n"]);
+    check(&http("access_log off; location /s/ { access_log off; }"), &["!log_skip", "!\tlog\n"]);
+}
+
+#[test]
+fn a_prefix_without_a_slash_is_replaced_alone_and_before_a_path() {
+    site(
+        "location /a { deny 192.0.2.1; proxy_pass http://app:1/x; }",
+        &[
+            "handle /a {\n\t\t\t@denied remote_ip 192.0.2.1\n\t\t\trespond @denied 403\n\t\t\trewrite * /x{?query}\n",
+            "handle_path /a* {\n\t\t\t@denied remote_ip 192.0.2.1\n\t\t\trespond @denied 403\n\t\t\trewrite * /x{uri}\n",
+            "nginx sends /ab as /xb, onehop as /x/b.",
+        ],
+    );
+}
