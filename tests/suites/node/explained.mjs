@@ -14,6 +14,9 @@ const PIPELINED = 'two requests of one connection are to be open at the same tim
 const FORWARDED = 'X-Forwarded-* that a client sends are dropped (docs/onehopfile.md, app): anybody could write them';
 const MAPPED = 'the client\'s IPv4 address is 127.0.0.1 under onehop also where the server says that it listens on "::", whose sockets would have '
   + '::ffff:127.0.0.1';
+const SOCKET_SAYS = 'X-Forwarded-Proto is the scheme of the client\'s connection; the test makes its socket claim another one';
+const PATHS = 'a path is read once, before any route: dot segments are resolved, and what can be read in two ways (`//` at its beginning, encoded dot '
+  + 'segments) is refused with 400 (docs/onehopfile.md, "How paths are read")';
 const BAD_HOST = 'a Host field that is no host is refused with 400 (RFC 9112 section 3.2)';
 const BAD_TARGET = 'a request target with characters that no URI has is refused with 400 (RFC 9112 section 3.2)';
 const ABSOLUTE_FORM = 'a target in absolute form whose host is not that of the Host field is refused with 400: which one is meant is how requests '
@@ -53,6 +56,17 @@ export const EXPLAINED = [
     'req .subdomains with trusted X-Forwarded-Host should return an array'),
   ...all('express', MAPPED,
     'when "trust proxy" is disabled should return the remote address', 'X-Forwarded-For is not present should return the remote address'),
+  ...all('express', SOCKET_SAYS, 'req .protocol when "trust proxy" is enabled should default to the socket addr if X-Forwarded-Proto not present'),
+  ...all('express', PATHS,
+    'downloads GET /files/../index.js should respond with 403',
+    'express.static() basic operations should not choke on auth-looking URL',
+    'express.static() fallthrough when true should fall-through when traversing past root',
+    'express.static() fallthrough when false should 403 when traversing past root',
+    'express.static() redirect should not redirect to protocol-relative locations',
+    /express\.static\(\) when traversing past root should (?:catch urlencoded|not allow root path)/,
+    'express.static() when mounted should not choke on auth-looking URL'),
+  ...all('express', CLOSED, /res \.send[Ff]ile\(path, fn\) should invoke the callback when client (?:already )?aborted/,
+    /res \.send[Ff]ile\(path, fn\) should invoke the callback when client aborts/),
   ...all('express', BAD_HOST, 'res when accepting html should escape the url', 'res when accepting text should encode the url'),
   ...all('connect', ABSOLUTE_FORM, /test\/fqdn\.js: app\.use\(\) (?:should not obscure FQDNs|with a connect app should adjust FQDN req\.url)/),
   ...all('connect', BAD_TARGET, 'app 404 handler should escape the 404 response body'),

@@ -83,11 +83,12 @@ pub(super) fn file_server(
     }
     OPTIONS.read(cx, &mut settings, line.block.as_deref());
     if !(settings.dotfiles && settings.follow_outside) && cx.must_warn_of_caddy() {
-        let message = "files whose name begins with a dot, and links that leave the root, are not served";
+        let message =
+            "no `file_server` here serves files whose name begins with a dot, or links that leave the root";
         cx.problems.push(
             Problem::warning("differs-from-caddy", &line.name.place, message)
                 .label("Caddy serves them")
-                .help("where they are wanted, add `dotfiles` and `symlinks follow` to the block of `file_server`"),
+                .help("where they are wanted, add `dotfiles` and `symlinks follow` to the block of each `file_server`"),
         );
     }
     Ok(vec![placed("file_server", chosen, line, Step::FileServer(settings))])

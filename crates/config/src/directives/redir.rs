@@ -20,6 +20,15 @@ pub(super) fn redir(
     line: &Directive,
 ) -> Result<Vec<Placed>, Box<Problem>> {
     no_block(line)?;
+    if let [target, code] = &line.args[..]
+        && target.text.starts_with('/')
+        && kind(code).is_ok()
+    {
+        // Caddy would redirect requests for the target to an address of that name.
+        let message = format!("`{}` is read as a matcher, and `{}` as the target", target.text, code.text);
+        let problem = Problem::error("arguments", &target.place, message);
+        return Err(problem.help(format!("write `redir * {} {}`", target.text, code.text)));
+    }
     let (chosen, args) = split(cx, scope, &line.args)?;
     let (to, kind) = match args {
         [to] => (to, RedirectKind::Status(302)),

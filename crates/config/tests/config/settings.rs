@@ -254,6 +254,16 @@ fn logs_go_where_the_file_says() {
 }
 
 #[test]
+fn a_target_of_redir_that_would_be_read_as_a_matcher_is_an_error() {
+    for line in ["redir /new permanent", "redir /catalogue{uri} permanent", "redir /new 308"] {
+        let loaded = Memory::main(&format!(":80 {{\n{line}\n}}\n")).load();
+        let problems = text_of(&loaded.err().unwrap_or_else(|| panic!("{line}")));
+        let next = line.replace("redir ", "write `redir * ");
+        assert!(problems.contains("is read as a matcher") && problems.contains(&next), "{line}: {problems}");
+    }
+}
+
+#[test]
 fn the_forms_of_redir_and_respond() {
     for (line, expected) in [
         ("redir https://{host}{uri}", "redir https://<Host><Uri> 302"),

@@ -158,7 +158,7 @@ fn instances() -> String {
 fn nobody(text: &str) -> Failure {
     let running = instances();
     let next = match (running.as_str(), own_program::called()) {
-        ("", onehop) if onehop == "onehop" => "\n  start one: onehop run".to_owned(),
+        ("", onehop) if onehop == "onehop" => "\n  start one: onehop run\n  or name its control socket, if it has one of its own: --control SOCKET".to_owned(),
         ("", pack) => format!("\n  start it: {pack}"),
         (running, _) => format!("\nthese run:\n{running}"),
     };

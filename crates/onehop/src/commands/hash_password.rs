@@ -14,7 +14,9 @@ const PASSWORD_BYTES_MAX: usize = 72;
 pub(crate) fn hash_password(arguments: &HashPassword) -> Result<(), Failure> {
     let password = if isatty(io::stdin()) { ask()? } else { read_line()? };
     if password.is_empty() {
-        return Err(Failure::wrong("the password is empty: `basic_auth` is for who knows one"));
+        return Err(Failure::wrong(
+            "the password is empty: type one, or give it as the first line of standard input",
+        ));
     }
     if password.len() > PASSWORD_BYTES_MAX {
         return Err(Failure::wrong(format!(

@@ -8,9 +8,10 @@ use std::sync::Arc;
 
 use onehop_config::checked::{self, Checked, Condition, LogOutput, Matcher, Step};
 use onehop_files::tree;
+use rustix::fs::Access;
 
 use super::upstreams::Upstreams;
-use super::{certificates, memory, trees};
+use super::{certificates, logs, memory, trees};
 use crate::request::route::store_specs;
 
 /// A reason for which a start would be refused.
@@ -62,9 +63,15 @@ fn check_log(path: &Path) -> Result<(), String> {
     if path.is_dir() {
         return cannot("it is a folder".to_owned());
     }
-    match path.ancestors().skip(1).find(|folder| folder.exists()) {
-        Some(folder) if !folder.is_dir() => cannot(format!("{} is not a folder", folder.display())),
-        _ => Ok(()),
+    match path.ancestors().find(|place| place.exists()) {
+        Some(folder) if folder != path && !folder.is_dir() => {
+            cannot(format!("{} is not a folder", folder.display()))
+        }
+        Some(place) => match rustix::fs::access(place, Access::WRITE_OK) {
+            Err(error) => cannot(logs::reason(place, &std::io::Error::from(error))),
+            Ok(()) => Ok(()),
+        },
+        None => Ok(()),
     }
 }
 

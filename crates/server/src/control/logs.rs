@@ -1,5 +1,7 @@
 //! The logs of a configuration: one writer for each output.
 
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -58,9 +60,34 @@ impl LogReports {
         }
         let (dropped, warn) = (Arc::clone(&self.dropped), Arc::clone(&self.warn));
         let writer = LogWriter::start(output, roll, dropped, warn, Arc::clone(&self.recent));
-        let writer = Arc::new(writer.map_err(|error| error.to_string())?);
+        let writer = writer.map_err(|error| match output {
+            LogOutput::File(path) => reason(path, &error),
+            _ => error.to_string(),
+        });
+        let writer = Arc::new(writer?);
         Ok(OpenLog { output: output.clone(), format: LogFormat::default(), roll, writer })
     }
+}
+
+/// Why a log cannot be written, with the next step where the user is the wrong one: a trial as root leaves files that are
+/// root's.
+pub(super) fn reason(path: &Path, error: &std::io::Error) -> String {
+    if error.kind() != std::io::ErrorKind::PermissionDenied {
+        return error.to_string();
+    }
+    let place = path.ancestors().find(|place| place.exists()).unwrap_or(path);
+    let owner = std::fs::metadata(place).map_or_else(|_| "?".to_owned(), |place| place.uid().to_string());
+    let user = rustix::process::geteuid().as_raw();
+    let folder = path.parent().unwrap_or(path);
+    let next = if place == path {
+        format!("chown {user} {}", path.display())
+    } else if place == folder {
+        // Others write there too.
+        format!("log into a folder of its own: install -d -o {user} {}", folder.join("onehop").display())
+    } else {
+        format!("install -d -o {user} {}", folder.display())
+    };
+    format!("{error}: {} is user {owner}'s, and onehop runs as user {user}\n  {next}", place.display())
 }
 
 /// One writer for each output, shared by the sites that name it. Those of before write on.
@@ -130,4 +157,29 @@ pub(super) fn open_logs(
 fn may_share(one: &LogFormat, other: &LogFormat, output: &LogOutput) -> bool {
     let is_json = |format: &LogFormat| matches!(format, LogFormat::Json(_) | LogFormat::Filter(_));
     !matches!(output, LogOutput::File(_)) || one == other || (is_json(one) && is_json(other))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Error, ErrorKind};
+
+    use super::*;
+
+    #[test]
+    fn a_log_that_another_user_owns_is_named_with_both_users() {
+        let user = rustix::process::geteuid().as_raw();
+        for (path, next) in [
+            ("/", format!("chown {user} /")),
+            ("/app.log", format!("log into a folder of its own: install -d -o {user} /onehop")),
+            ("/nowhere/app.log", format!("install -d -o {user} /nowhere")),
+        ] {
+            let text = reason(Path::new(path), &Error::from(ErrorKind::PermissionDenied));
+            assert!(
+                text.ends_with(&format!("/ is user 0's, and onehop runs as user {user}\n  {next}")),
+                "{text}"
+            );
+        }
+        let other = reason(Path::new("/nowhere/app.log"), &Error::from(ErrorKind::NotFound));
+        assert!(!other.contains("user"), "{other}");
+    }
 }

@@ -24,12 +24,29 @@ const { pathToFileURL } = await import('node:url');
 const module = await import(pathToFileURL(process.env.ONEHOP_TRY_FILE));
 const config = module.default ?? module;
 const apps = [].concat(config.apps ?? config);
-const { name, script, cwd, args, interpreter, interpreter_args, node_args, instances, exec_mode, env, env_production } =
+const { name, script, cwd, args, interpreter, interpreter_args, node_args, instances, max_memory_restart, env, env_production } =
   apps[0] ?? {};
-console.log('\\n' + JSON.stringify({ count: apps.length, name, script, cwd, args, interpreter,
-  options: interpreter_args ?? node_args, instances, exec_mode, env: { ...env, ...env_production } }));
+console.log('\\n' + JSON.stringify({ count: apps.length, name, script, cwd, args, interpreter, max_memory_restart,
+  options: interpreter_args ?? node_args, instances, env: { ...env, ...env_production }, keys: Object.keys(apps[0] ?? {}) }));
 process.exit(0);
 ";
+
+/// Settings of an application that are read, or that mean nothing here.
+const READ: [&str; 13] = [
+    "name",
+    "script",
+    "cwd",
+    "args",
+    "interpreter",
+    "interpreter_args",
+    "node_args",
+    "instances",
+    "exec_mode",
+    "env",
+    "env_production",
+    "max_memory_restart",
+    "autorestart",
+];
 
 /// What pm2 would start.
 pub(super) fn detect(path: &Path, environment: &Environment) -> Result<Setup, SideBySideError> {
@@ -48,6 +65,8 @@ pub(super) fn detect(path: &Path, environment: &Environment) -> Result<Setup, Si
              {workers}`."
         ));
     }
+    launch.recycle = recycle(&app);
+    notes.extend(left_out(&app));
     script::around(&mut launch, environment, &mut notes)?;
     let name = app["name"].as_str().or(app["script"].as_str()).unwrap_or_default();
     let description = format!(
@@ -70,6 +89,7 @@ fn evaluated(path: &Path, environment: &Environment) -> Result<Value, SideBySide
         let apps = whole.get("apps").unwrap_or(&whole);
         let mut first = apps.get(0).unwrap_or(apps).clone();
         first["count"] = apps.as_array().map_or(1, Vec::len).into();
+        first["keys"] = first.as_object().into_iter().flat_map(|app| app.keys().cloned()).collect();
         let options = first.get("interpreter_args").or(first.get("node_args")).cloned();
         first["options"] = options.unwrap_or_default();
         return Ok(first);
@@ -140,7 +160,15 @@ fn launch(
     // Where the application listens is the side-by-side run's.
     let set = set.filter(|(name, _)| !matches!(name.as_str(), "PORT" | "HOST"));
     let environment = set.filter_map(|(name, value)| Some((name.clone(), text_of(value)?))).collect();
-    Ok(Launch { program, words_today: None, environment, passed: Vec::new(), directory, workers: None })
+    Ok(Launch {
+        program,
+        words_today: None,
+        environment,
+        passed: Vec::new(),
+        directory,
+        workers: None,
+        recycle: None,
+    })
 }
 
 /// `instances` as `workers`; one is what an `app` has by itself.
@@ -156,6 +184,36 @@ fn workers(app: &Value) -> Option<String> {
         },
         _ => None,
     }
+}
+
+/// `max_memory_restart` as `recycle`: pm2 takes a number of bytes, or one with `K`, `M` or `G`, each 1,024 of the one before.
+fn recycle(app: &Value) -> Option<String> {
+    let value = &app["max_memory_restart"];
+    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let unit = match text.get(digits.len()..)? {
+        "G" => "GiB",
+        "M" => "MiB",
+        "K" => "KiB",
+        "" => "B",
+        _ => return None,
+    };
+    let number: u64 = digits.parse().ok().filter(|number| *number > 0)?;
+    Some(format!("recycle rss {number}{unit}"))
+}
+
+/// What the first application says and the Onehopfile does not.
+fn left_out(app: &Value) -> Option<String> {
+    let keys = app["keys"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let mut names: Vec<String> =
+        keys.filter(|key| !READ.contains(key)).map(|key| format!("`{key}`")).collect();
+    let environment = app["env"].as_object().into_iter().flat_map(|set| set.keys());
+    // Where the application listens is onehop's.
+    names.extend(
+        environment.filter(|name| ["PORT", "HOST"].contains(&name.as_str())).map(|name| format!("`{name}`")),
+    );
+    (!names.is_empty())
+        .then(|| format!("Settings of pm2 without an equal in the Onehopfile: {}.", names.join(", ")))
 }
 
 /// Arguments, which pm2 takes as a list or as one text.

@@ -64,6 +64,8 @@ pub(super) struct Launch {
     pub(super) directory: PathBuf,
     /// How many processes of it its start asks for, `auto` among them; `None` where it says nothing.
     pub(super) workers: Option<String>,
+    /// The option of an `app` that replaces processes which grow, where its start has such a bound.
+    pub(super) recycle: Option<String>,
 }
 
 impl Launch {
@@ -77,6 +79,7 @@ impl Launch {
             passed: Vec::new(),
             directory,
             workers: None,
+            recycle: None,
         }
     }
 

@@ -323,6 +323,7 @@ impl Follow<'_> {
             passed: Vec::new(),
             directory: self.folder.to_owned(),
             workers: None,
+            recycle: None,
         }
     }
 }

@@ -59,7 +59,8 @@ pub(super) fn setup(
     mut notes: Vec<String>,
     environment: &Environment,
 ) -> Setup {
-    let more: Vec<String> = launch.workers.iter().map(|_| "workers {workers}".to_owned()).collect();
+    let workers = launch.workers.iter().map(|_| "workers {workers}".to_owned());
+    let more: Vec<String> = workers.chain(launch.recycle.clone()).collect();
     let reported = tell(folder, launch.file());
     launch.pass(&reported.variables, environment);
     if !launch.passed.is_empty() {

@@ -211,14 +211,14 @@ fn a_configuration_of_pm2_is_the_application_that_it_starts() {
     environment.node = Some("node".into());
     let config = "const instances = 2 * 2;\nmodule.exports = { apps: [{ name: 'shop', script: 'src/main.js', cwd: '.', \
                   args: '--quick', node_args: ['--enable-source-maps'], instances, exec_mode: 'cluster', \
-                  env: { PORT: 3000, MODE: 'demo' }, env_production: { LEVEL: 2 } }, { script: 'other.js' }] };\n";
+                  max_memory_restart: '300M', kill_timeout: 3000, env: { PORT: 3000, MODE: 'demo' }, env_production: { LEVEL: 2 } }, { script: 'other.js' }] };\n";
     let json = r#"[{"script": "src/main.js", "instances": "max"}]"#;
     for (name, text, words, onehopfile, workers) in [
         (
             "ecosystem.config.cjs",
             config,
             "node --enable-source-maps src/main.js --quick",
-            "\tapp * ./src/main.js --quick {\n\t\truntime node --enable-source-maps\n\t\tcwd .\n\t\tenv LEVEL 2\n\t\tenv MODE demo\n\t\tworkers {workers}\n\t}\n",
+            "\tapp * ./src/main.js --quick {\n\t\truntime node --enable-source-maps\n\t\tcwd .\n\t\tenv LEVEL 2\n\t\tenv MODE demo\n\t\tworkers {workers}\n\t\trecycle rss 300MiB\n\t}\n",
             "4",
         ),
         (
@@ -234,6 +234,8 @@ fn a_configuration_of_pm2_is_the_application_that_it_starts() {
         assert_eq!(setup.application.as_ref().unwrap().words.join(" "), words, "{name}");
         assert_eq!(setup.onehopfile, format!(":{{port}} {{\n{onehopfile}}}\n"), "{name}");
         assert_eq!(setup.workers.as_deref(), Some(workers), "{name}");
+        let left_out = "Settings of pm2 without an equal in the Onehopfile: `kill_timeout`, `PORT`.";
+        assert_eq!(setup.notes.iter().any(|note| note == left_out), text == config, "{:?}", setup.notes);
     }
     let broken = fails(&[("ecosystem.config.js", "module.exports = missing;\n")], "", &environment);
     assert!(

@@ -17,6 +17,9 @@ pub(super) fn sentences(notes: &Notes) -> Vec<String> {
         );
     }
     all.extend(notes.outside.iter().map(|path| format!("not packed: {path} has to be on the machine")));
+    if !notes.outside.is_empty() {
+        all.push("a pack takes what lies in the Onehopfile's folder and below".to_owned());
+    }
     all.extend(notes.warnings.iter().cloned());
     all
 }

@@ -165,5 +165,6 @@ fn launch(path: &Path, app: &App) -> Result<Launch, SideBySideError> {
         passed: Vec::new(),
         directory: app.directory.clone(),
         workers: None,
+        recycle: None,
     })
 }
