@@ -27,7 +27,7 @@ enum Responses {
     /// It is started at the port, for both sides.
     Beside,
     /// It is started for today; onehop runs it itself, as one application wherever requests are passed to it.
-    Run { launch: Launch, timeout: Option<Duration> },
+    Run { launch: Box<Launch>, timeout: Option<Duration> },
 }
 
 /// The applications behind a front.
@@ -174,7 +174,7 @@ impl Behind {
         if !is_run_by_onehop {
             return Ok(Responses::Beside);
         }
-        Ok(Responses::Run { launch, timeout: common_timeout(same, notes) })
+        Ok(Responses::Run { launch: Box::new(launch), timeout: common_timeout(same, notes) })
     }
 }
 
