@@ -51,8 +51,9 @@ fuzz_target!(|data: &[u8]| {
             credentials: true,
             sampling: None,
         };
-        let mut line = String::new();
+        let mut line = Vec::new();
         EntryFormat::new(&settings).write(&entry, UNIX_EPOCH, &mut line);
+        let line = String::from_utf8(line).expect("a line is text");
         let text = line.strip_suffix('\n').expect("a line ends");
         // Control characters in a template are refused by the checker.
         let from_template = matches!(settings.format, LogFormat::Transform(_)) && has_control(&template);

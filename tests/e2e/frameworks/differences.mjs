@@ -2,8 +2,12 @@
 // says where it applies (`app`, `version`, `over`, `case`, `what`: a text, a list or a pattern; `if`: a function of the
 // difference). Entries marked `open` are no intention but work to do.
 
+/** What onehop adds, as a proxy in front would. */
+const FORWARDED = /^x-forwarded-(?:for|proto|host)$/i;
+const withoutForwarded = (raw) => raw.filter((_, place) => !FORWARDED.test(raw[place - (place % 2)]));
+
 /** Fields in any order, with names in any case; without those that HTTP/2, or Node's client of it, sends once. */
-const fieldsIn = (raw) => raw.flatMap((name, place) => (place % 2 > 0 || /^(cookie|user-agent)$/i.test(name) ? [] : [`${name.toLowerCase()}: ${raw[place + 1]}`])).sort().join();
+const fieldsIn = (raw) => withoutForwarded(raw).flatMap((name, place, raw) => (place % 2 > 0 || /^(cookie|user-agent)$/i.test(name) ? [] : [`${name.toLowerCase()}: ${raw[place + 1]}`])).sort().join();
 
 export const DIFFERENCES = [
   // Who asks.
@@ -11,6 +15,9 @@ export const DIFFERENCES = [
   { reason: 'so is its family', what: /^body\.(socket\.remoteFamily|family)$/, if: ({ alone, below }) => alone === 'IPv6' && below === 'IPv4' },
   { reason: 'what is computed from that address', case: /^who asks/, what: ['field content-length', 'field etag'] },
   { reason: 'the application listens where onehop has it listen', what: 'body.socket.localAddress' },
+
+  { reason: 'the address, scheme and host of the client are told as a proxy in front would', what: /^body\.headers(?:Distinct)?\.x-forwarded-(?:for|proto|host)$/, if: ({ alone, below }) => alone === undefined && below !== undefined },
+  { reason: 'they are among its fields', what: 'body.rawHeaders', if: ({ alone, below }) => JSON.stringify(withoutForwarded(below)) === JSON.stringify(alone) },
 
   // What a request says.
   { reason: 'a request for a whole URL reaches the application as one for the path (RFC 9112 section 3.2.2)', case: 'a request for a whole URL', what: /^body\.url$/ },
