@@ -506,7 +506,7 @@ pub enum HeaderOp {
         name: String,
         /// Regular expression, known to compile.
         find: String,
-        /// Replacement; `$1` stands for a group.
+        /// Replacement; `$1` inserts a group.
         replace: Template,
     },
 }

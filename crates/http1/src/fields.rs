@@ -127,7 +127,7 @@ impl Fields {
         self.slice(self.lines)
     }
 
-    /// What stands before the field lines: the line of the request or of the answer.
+    /// The bytes before the field lines: the request line or the status line.
     pub(crate) fn before_lines(&self) -> &[u8] {
         self.slice(Span { start: 0, end: self.lines.start })
     }

@@ -1,4 +1,4 @@
-//! Heads that came in no bytes of HTTP/1, in its form: those of HTTP/2, and those whose fields were changed. All are
+//! Heads that are written in the form of HTTP/1.1: those of HTTP/2, and those whose fields were changed. All are
 //! checked by the same code.
 
 use crate::framing::{Repeated, declared_length};

@@ -218,7 +218,7 @@ fn passed(
     Ok(())
 }
 
-/// A prefix without a slash, for which stands another one: the path itself has no slash behind it afterwards.
+/// Replaces a prefix that does not end in a slash. A path equal to the prefix gets no trailing slash.
 fn alone_and_before_a_path(pattern: &str, base: &str, lines: &str) -> String {
     let rewrite = format!("rewrite * {base}{{uri}}\n");
     let alone = lines.replacen(&rewrite, &format!("rewrite * {base}{{?query}}\n"), 1);

@@ -1,6 +1,6 @@
 //! `auth_basic` with its file of users as `basic_auth` (ngx_http_auth_basic_module).
 //!
-//! Copies hashes as they are, and of a line whose hash onehop does not verify only the user's name: the rest may be a
+//! Copies hashes that onehop verifies. Of every other line only the user's name is shown, because the rest may be a
 //! password.
 
 use super::context::Context;

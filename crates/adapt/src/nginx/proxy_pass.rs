@@ -111,7 +111,7 @@ impl Server<'_> {
     }
 }
 
-/// How a server over TLS is verified (ngx_http_proxy_module): nginx does not, unless it is told to.
+/// Whether the certificate of an https upstream is verified (ngx_http_proxy_module): by nginx only with `proxy_ssl_verify on`.
 fn tls(levels: &[&[Directive]], notes: &mut Vec<String>) -> Result<Vec<String>, Refusal> {
     let mut lines = Vec::new();
     let of = |name: &str| nearest(name, levels);

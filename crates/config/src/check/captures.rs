@@ -1,6 +1,6 @@
 //! `{re.…}`: what expressions of a site capture, and whether each placeholder names one of their groups.
 //!
-//! An expression captures when its matcher is asked, wherever that stands: only that it exists is checked here.
+//! An expression captures when its matcher is evaluated. This module checks only that the site has such an expression.
 
 use regex_lite::Regex;
 

@@ -1,7 +1,7 @@
 //! From a tree of lines to checked settings. Knows what words mean; sees text only through
 //! `syntax`, and the world only through [`Source`].
 //!
-//! `captures` knows what `{re.…}` stands for, `global` reads the options block, `history` one of them, `address` what a site's address means, `automatic` which certificate a site gets, `listen` puts sites on
+//! `captures` checks placeholders `{re.…}`, `global` reads the options block, `history` one of them, `address` what a site's address means, `automatic` which certificate a site gets, `listen` puts sites on
 //! listeners, `listener_wrappers` reads what happens to a connection first, `matcher` reads conditions, `template` and `placeholder` text with placeholders,
 //! `route_order` puts routes into acting order, `servers` reads settings of all listeners, `value` reads numbers and the like.
 

@@ -22,7 +22,7 @@ pub enum UriChange {
     PathRegexp {
         /// What is replaced.
         find: Arc<Expression>,
-        /// The replacement; `$1` stands for a group. Its text has only characters that a path may have.
+        /// The replacement; `$1` inserts a group. Its text has only characters that a path may have.
         by: Template,
     },
     /// Changes parameters of the query, in this order.
@@ -32,7 +32,7 @@ pub enum UriChange {
 /// One change of a query's parameters. Names and values are without escapes.
 #[derive(Debug, Clone, PartialEq)]
 pub enum QueryChange {
-    /// Another name for a parameter, whose values replace those that the other one has.
+    /// Renames a parameter. A parameter that already has the new name is removed.
     Rename {
         /// The name now.
         from: String,
@@ -59,7 +59,7 @@ pub enum QueryChange {
         name: Option<String>,
         /// What is replaced.
         find: Arc<Expression>,
-        /// The replacement; `$1` stands for a group.
+        /// The replacement; `$1` inserts a group.
         by: Template,
     },
     /// Removes a parameter.

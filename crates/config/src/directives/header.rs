@@ -96,7 +96,7 @@ pub(super) fn of_proxy(cx: &Context<'_>, option: &Directive) -> Result<HeaderOp,
     without_default(cx, owner, option, &option.args)
 }
 
-/// `request_header`, whose arguments are `args`: `[+|-]<field> [<value>|<find> <replace>]`
+/// Reads the arguments of `request_header`: `[+|-]<field> [<value>|<find> <replace>]`
 pub(super) fn of_request(
     cx: &Context<'_>,
     line: &Directive,

@@ -188,8 +188,8 @@ const EVENT_BYTES: usize = 8 * 1024;
 /// look for ever.
 const EVENTS_PER_LOOK_MAX: usize = 32_768;
 
-/// Names of a folder that come and go. An application may write its database or its log beside the root, many times a second:
-/// that wakes nobody.
+/// Names of a folder that are created, moved or deleted. Writes to files beside the root, such as an application's database or log,
+/// are not reported.
 const NAMES: WatchFlags = WatchFlags::ATTRIB
     .union(WatchFlags::CREATE)
     .union(WatchFlags::DELETE)

@@ -9,7 +9,7 @@ use crate::limits::REPLACED_BYTES_MAX;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TooLong;
 
-/// The text with everything replaced that fits; `None` where nothing does. `$1` stands for a group.
+/// The text with everything replaced that fits; `None` where nothing does. `$1` inserts a group.
 pub(crate) fn replace_all(find: &Regex, text: &str, by: &str) -> Result<Option<String>, TooLong> {
     let (mut replaced, mut end) = (String::new(), 0);
     let mut fits = false;
