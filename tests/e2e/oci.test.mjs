@@ -1,6 +1,7 @@
 // The image that `onehop pack --oci` writes, loaded and run by podman: page and API as an ordinary user of a system of
 // nothing, read-only, with 64 MiB and a tenth of a core; ended under load; asked for its health.
 // Needs: podman, runc and nft.
+// Alone: podman writes tables into the packet filter, which other tests compare with what it was.
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
