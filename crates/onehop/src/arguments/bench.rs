@@ -21,7 +21,7 @@ use onehop_load::tls::{self, Curve, Sessions};
         A URL is http://HOST:PORT/PATH, the same with https://, HOST:PORT/PATH, or :PORT/PATH and PORT/PATH on this machine. Of several, 3=URL is asked three times as \
         often as the others.\n\n\
         Without --rate, each of the connections asks again as soon as it has its answer: that shows the highest \
-        rate, and hides what a stall costs, which is then estimated and told. With --rate, requests arrive whether \
+        rate, and hides what a stall costs, which is then estimated and printed. With --rate, requests arrive whether \
         or not earlier ones are answered, as people's do, and latency counts from the moment at which a request was \
         meant to begin.\n\n\
         It measures twice and says where the two disagree. An answer that was cut off, or has another status than \
@@ -247,7 +247,7 @@ pub(crate) struct Output {
         asked for / there, for the path of --url, or for the URL behind @. Its words are split as a shell splits \
         them; with | & ; < > $ ` ( ) in it, it is handed to sh.\n\n\
         In each round every server is measured once, in random order and apart from its start and warm-up. What is \
-        told is the ratio to the first one, of pairs within rounds, with its interval; a difference is called one \
+        printed is the ratio to the first one, of pairs within rounds, with its interval; a difference is called one \
         only where the whole interval says so.",
     after_help = "Examples:\n  \
         onehop bench compare 'node server.js' 'onehop app server.js --listen 127.0.0.1:{port}'\n  \
@@ -427,7 +427,7 @@ pub(crate) struct Max {
     long_about = "Ask the requests of a Postman collection, a HAR or a list, in order.\n\n\
         One request at a time, as Postman's runner does it, N times over. FILE is a Postman collection (v2.1, with \
         variables, folders, headers, bodies, basic and bearer authentication), a HAR, or a text with a URL in each \
-        line; which one is seen from what it holds. Scripts in it are not run, and that is told.\n\n\
+        line; which one is seen from what it holds. Scripts in it are not run; a line names them.\n\n\
         Which status is expected: of a Postman request the one that its tests name \
         (`pm.response.to.have.status(404)`), else that of its first example answer; in a HAR the one that was \
         recorded; else 200 to 299.",
@@ -470,11 +470,11 @@ pub(crate) struct Collection {
 #[derive(Debug, Args)]
 #[command(
     long_about = "A load, asked for with the options of wrk, ab, autocannon, oha, hey, k6 or h2load, so that a command from elsewhere works \
-        as it stands. What the tool has by default is the default here too; it is measured twice all the same \
+        as it is. What the tool has by default is the default here too; it is measured twice all the same \
         (--runs 1 for once). An option that would change the figures and is not done is an error that says what to \
         do instead.\n\n\
         Of onehop's own options --html, --markdown, --json (not with autocannon, whose own --json prints), --runs, \
-        --warm-up, --cores, --seed, --expect, --http2, --streams, --cacert, --insecure, --tls-sessions, --tls-curves, --quiet and --i-own-this-host may stand among them.",
+        --warm-up, --cores, --seed, --expect, --http2, --streams, --cacert, --insecure, --tls-sessions, --tls-curves, --quiet and --i-own-this-host may be among them.",
     after_help = "Examples:\n  \
         onehop bench wrk -t2 -c100 -d30s --latency http://localhost:8080/\n  \
         onehop bench wrk -t2 -c100 -d30s -R2000 http://localhost:8080/      (the rate of wrk2)\n  \

@@ -13,6 +13,7 @@ mod packed;
 mod proxy;
 mod runtime;
 mod side_by_side;
+mod tasks;
 
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
@@ -46,9 +47,10 @@ pub(crate) use self::side_by_side::Try;
     version,
     about = "A web server that runs your application",
     long_about = "A web server that runs your application.\n\n\
-        It serves a built single-page app from memory: read, hashed and compressed once at start, picked up \
-        again when the files change, never read from disk while a request waits.",
-    after_help = RUN_EXIT_CODES,
+        It serves a built single-page app from memory, calls JavaScript applications without a second HTTP server, \
+        runs other programs and passes requests on to them, and looks after its own certificates.",
+    help_template = tasks::help_template(),
+    after_help = EXAMPLES,
     subcommand_required = true,
     disable_help_subcommand = true,
     propagate_version = true
@@ -195,8 +197,8 @@ pub(crate) struct Serve {
     about = "Run one application, without an Onehopfile",
     long_about = "Run one application, without an Onehopfile.\n\n\
         FILE is an application: one that listens (Express, Fastify, Koa, node:http) or exports a handler, \
-        `export default { fetch(request) { … } }`. What stands behind `--` are its arguments. \
-        Without FILE, what stands behind `--` is a program that speaks HTTP, on the Unix socket $ONEHOP_SOCKET or \
+        `export default { fetch(request) { … } }`. What follows `--` are its arguments. \
+        Without FILE, what follows `--` is a program that speaks HTTP, on the Unix socket $ONEHOP_SOCKET or \
         on $PORT of 127.0.0.1.\n\n\
         Its processes see of the environment only PATH, HOME, LANG, LC_*, TZ, TMPDIR, USER, LOGNAME, \
         SHELL, and what --env and --env-file name.\n\n\
@@ -318,7 +320,7 @@ pub(crate) struct HashPassword {
     about = "Print an nginx.conf as an Onehopfile",
     long_about = "Print an nginx.conf as an Onehopfile.\n\n\
         Each server becomes a site. nginx is not needed, nothing is started, and no file is written. What could not be \
-        carried over stands in the result as a comment with NOT CARRIED OVER, its line and the reason, and its location or \
+        carried over is in the result as a comment with NOT CARRIED OVER, its line and the reason, and its location or \
         site answers 403 until you decide. A Caddyfile needs no such step: an \
         Onehopfile has Caddy's grammar.",
     after_help = "Examples:\n  \
@@ -358,7 +360,7 @@ pub(crate) struct Routes {
     long_about = "Let a running onehop read its Onehopfile again.\n\n\
         The new settings are built in full before they are published; what is in flight is answered by the old \
         ones. Applications keep their processes, WebSockets and event streams unless their settings have changed, \
-        or a file that they have loaded. If anything is wrong, nothing changes and this command says why.",
+        or a file that they have loaded. If anything is wrong, nothing changes, and this command prints the cause.",
     after_help = "Examples:\n  \
         onehop reload                        the onehop of this folder, else the only one that runs\n  \
         onehop reload --config /etc/onehop/Onehopfile\n  \
@@ -641,7 +643,7 @@ pub(crate) enum Admin {
     Address(SocketAddr),
 }
 
-const RUN_EXIT_CODES: &str = "Examples:\n  \
+const EXAMPLES: &str = "Examples:\n  \
     onehop serve dist --spa     a built single-page app at http://127.0.0.1:8080\n  \
     onehop app server.js        an application in JavaScript\n  \
     onehop proxy --to :3000     a server that runs already\n  \
@@ -649,7 +651,7 @@ const RUN_EXIT_CODES: &str = "Examples:\n  \
     onehop pack                 the same as one executable\n  \
     onehop try                  what onehop would do for the application of this folder\n  \
     onehop bench :8080          measure any server\n  \
-    onehop run --help           more about one command\n\n\
+    onehop help run             more about one command\n\n\
     Exit codes: 0 done, 1 failed, 2 wrong usage or configuration.";
 
 /// More threads than any machine has cores, so that a slip is found; an Onehopfile has the same bound.

@@ -15,7 +15,7 @@ use super::{File, OciArguments, RuntimeChoice};
         with the dependencies that they need to run; the configuration and the certificates that it names. What \
         stays out: development dependencies, version control, editors' folders, logs, databases, upload folders and what \
         git ignores (but for build output), unless --include names it, and whatever --exclude names. Files that look like secrets are refused. Two packs of the same files are the same, byte for byte.\n\n\
-        Patterns of --exclude and --include begin at the folder of the Onehopfile: * stands for any text within a name, ? for one \
+        Patterns of --exclude and --include begin at the folder of the Onehopfile: * matches any text within a name, ? one \
         character, ** for any folders. What lies in a folder that fits is left out with it, of served trees too.",
     after_help = "Examples:\n  \
         onehop pack                             the Onehopfile of this folder, named after package.json or the folder\n  \
