@@ -73,7 +73,7 @@ Commands:
                   --starts N, --rounds N, --seconds N, --program FILE (a static onehop; default: that of `dist`).
   bench trust     Whether comparisons may be believed: nginx with itself, and two servers 5 % apart,
                   20 times each. Takes --smoke, --comparisons N, --rounds N, --milliseconds N,
-                  --only-apart.
+                  --only equal|apart.
   dist            Build the static program for Linux, and its packages, into target/dist: a .deb, npm
                   packages, a wheel, an SBOM, licences of what is inside, SHA256SUMS.
                   --architectures A,B   of x86_64 and aarch64 (default: this machine's)
