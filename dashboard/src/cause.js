@@ -36,6 +36,7 @@ export function eventBefore(events, since, stepSeconds) {
 export const PARTS = [
   { key: "upload", fields: ["upload_ms"], short: "upload", label: "receiving the request's body" },
   { key: "queue", fields: ["queue_ms"], short: "queue", label: "waiting for a free slot" },
+  { key: "password", fields: ["password_ms"], short: "password", label: "checking a password" },
   { key: "connect", fields: ["connect_ms", "retry_ms"], short: "connect", label: "connecting to the upstream, retries" },
   { key: "lag", fields: ["lag_ms"], short: "event loop", label: "blocked event loop" },
   { key: "handler", fields: ["first_byte_ms"], short: "handler", label: "the handler's own work" },

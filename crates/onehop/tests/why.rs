@@ -46,6 +46,9 @@ http://127.0.0.1:0 {
 	app /limited/* ./app.mjs {
 		name limited
 	}
+	basic_auth /members/* {
+		anna $2b$10$2hk/WnWgnp.hGo5OOH/g3O3FdY5SOZ4gvbteMzulllG3O1NfGmN3u
+	}
 	root ./files
 	file_server
 }
@@ -66,6 +69,7 @@ impl Server {
     fn start() -> Self {
         let folder = Folder::with(&[("app.mjs", APP), ("Onehopfile", SITE)]);
         folder.write("files/large.bin", vec![b'x'; LARGE_BYTES]);
+        folder.write("files/members/list.txt", "all of them");
         let onehop = Onehop::start_in(folder.path());
         let server = Self { folder, onehop };
         // What a worker does once is no part of what follows.
@@ -149,6 +153,19 @@ fn a_wait_for_a_database_is_the_applications_own() {
     assert!(part(&request, "first_byte_ms") + part(&request, "lag_ms") >= 1995.0, "{request}");
     assert_eq!(longest(&request), "first_byte_ms");
     assert!(request["why"].as_str().is_some_and(|why| why.contains("until the first byte of app api")));
+}
+
+#[test]
+fn the_check_of_a_password_is_apart_from_the_file_behind_it() {
+    let server = Server::start();
+    // anna:right
+    let credentials = "Authorization: Basic YW5uYTpyaWdodA==\r\n";
+    let answer = server.onehop.connect().ask("GET", "/members/list.txt", credentials);
+    assert_eq!(answer.status, 200);
+    let request = server.retained("/members/list.txt", |_| true);
+    assert_eq!(longest(&request), "password_ms", "{request}");
+    let why = request["why"].as_str().unwrap_or_default();
+    assert!(why.contains("for the check of its password"), "{why}");
 }
 
 #[test]

@@ -19,9 +19,10 @@ const BAR_WIDTH: f64 = 30.0;
 const PATH_WIDTH: usize = 40;
 
 /// The parts of a request's time in their order, as `GET /slow` and a person name them.
-const PARTS: [(&str, &str); 8] = [
+const PARTS: [(&str, &str); 9] = [
     ("upload_ms", "request body"),
     ("queue_ms", "queue"),
+    ("password_ms", "password check"),
     ("connect_ms", "connect"),
     ("retry_ms", "failed attempts"),
     ("lag_ms", "event loop blocked"),

@@ -26,6 +26,8 @@ pub struct Timing {
     pub(crate) upload: Cell<Duration>,
     /// For permits, a worker or a connection that others had.
     pub(crate) queue: Cell<Duration>,
+    /// For the check of a password.
+    pub(crate) password: Cell<Duration>,
     /// For a new connection to an upstream, with its TLS handshake.
     pub(crate) connect: Cell<Duration>,
     /// For attempts that failed, and the pauses between them.
@@ -54,6 +56,7 @@ impl Timing {
             limit: RefCell::default(),
             upload: Cell::default(),
             queue: Cell::default(),
+            password: Cell::default(),
             connect: Cell::default(),
             failed_attempts: Cell::default(),
             first_byte: Cell::default(),
@@ -96,6 +99,11 @@ impl Timing {
     /// A part of the response was read from disk.
     pub(crate) fn disk_read(&self) {
         self.end(&self.first_byte, Instant::now());
+    }
+
+    /// A password was checked.
+    pub(crate) fn password_checked(&self) {
+        self.end(&self.password, Instant::now());
     }
 
     /// An attempt has failed, and there is going to be another one.

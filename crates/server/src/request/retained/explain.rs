@@ -39,7 +39,7 @@ pub(super) fn sentence(request: &RetainedRequest) -> String {
 }
 
 /// Each part in the order of time, with what it was spent on.
-fn phrases(request: &RetainedRequest) -> [(f64, String); 8] {
+fn phrases(request: &RetainedRequest) -> [(f64, String); 9] {
     let parts = &request.parts;
     let responder = responder(request);
     let worker = request
@@ -49,6 +49,7 @@ fn phrases(request: &RetainedRequest) -> [(f64, String); 8] {
     [
         (parts.upload_ms, "for the client to send its body".to_owned()),
         (parts.queue_ms, format!("in the queue of {}", queue_owner(request))),
+        (parts.password_ms, "for the check of its password".to_owned()),
         (parts.connect_ms, format!("to connect to {responder}")),
         (parts.retry_ms, "in attempts that failed".to_owned()),
         (parts.lag_ms, format!("while the event loop of {worker} was blocked")),
@@ -84,20 +85,23 @@ pub(super) fn next_step(request: &RetainedRequest) -> &'static str {
         .filter(|(_, (ms, _))| *ms > 0.0)
         .map(|(number, _)| number);
     match longest {
-        Some(0 | 7) => "nothing on this machine: the client or its network is slow",
+        Some(0 | 8) => "nothing on this machine: the client or its network is slow",
         Some(1) if request.app.is_some() => {
             "more workers (`onehop workers APP N`), fewer requests at a time, or less work for each: the queue means that all were busy"
         }
         Some(1) => "more room at the upstream (`max`, `limit`), or more upstreams",
-        Some(2) => "look at the network to the upstream; keep connections open with `min` in its `transport`",
-        Some(3) => "`onehop status` shows which upstreams or workers fail",
-        Some(4) => {
+        Some(2) => {
+            "only the first request of each user and password waits for this; a hash with a lower cost is checked sooner, and guessed sooner"
+        }
+        Some(3) => "look at the network to the upstream; keep connections open with `min` in its `transport`",
+        Some(4) => "`onehop status` shows which upstreams or workers fail",
+        Some(5) => {
             "a handler computes without a pause: profile it (node --cpu-prof), or move the work to a worker thread; more workers help the others"
         }
-        Some(5 | 6) if request.handler == "file_server" || request.handler == "spa" => {
+        Some(6 | 7) if request.handler == "file_server" || request.handler == "spa" => {
             "the disk is slow, or the file is beyond the memory bound: `onehop status` shows what is in memory"
         }
-        Some(5 | 6) => {
+        Some(6 | 7) => {
             "look at what the application or upstream waits for itself (database, other services); its traces have the same trace id"
         }
         _ => "`onehop status` shows how the server is now",

@@ -77,6 +77,8 @@ pub struct Parts {
     pub upload_ms: f64,
     /// Waiting for a permit, a worker, or a connection that others had.
     pub queue_ms: f64,
+    /// Checking its password.
+    pub password_ms: f64,
     /// Making a connection to the upstream, with its TLS handshake.
     pub connect_ms: f64,
     /// Attempts that failed, and the pauses between them.

@@ -157,8 +157,9 @@ impl Exchange {
                 Err(error) => break Err(error),
             };
             note(&routing, |timing| timing.handed_over(None));
+            let is_password = matches!(*read, BlockingWork::Password(_));
             let read_result = read.perform(response).await;
-            note(&routing, Timing::disk_read);
+            note(&routing, if is_password { Timing::password_checked } else { Timing::disk_read });
             let wait = routing.resume(read_result, response);
             // Behind what was read there may be more limiters.
             acquired = permits.extend(routing.limiters(wait.as_ref()));

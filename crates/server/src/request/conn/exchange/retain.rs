@@ -133,7 +133,14 @@ fn parts(timing: Option<&Timing>, total: Duration) -> Parts {
     let Some(timing) = timing else {
         return Parts { write_ms: milliseconds(total), ..Parts::default() };
     };
-    let known = [&timing.upload, &timing.queue, &timing.connect, &timing.failed_attempts, &timing.first_byte];
+    let known = [
+        &timing.upload,
+        &timing.queue,
+        &timing.password,
+        &timing.connect,
+        &timing.failed_attempts,
+        &timing.first_byte,
+    ];
     let known: Duration = known.iter().map(|part| part.get()).sum();
     let rest = total.saturating_sub(known);
     if timing.answered.get().is_none() {
@@ -145,6 +152,7 @@ fn parts(timing: Option<&Timing>, total: Duration) -> Parts {
     Parts {
         upload_ms: milliseconds(timing.upload.get()),
         queue_ms: milliseconds(timing.queue.get()),
+        password_ms: milliseconds(timing.password.get()),
         connect_ms: milliseconds(timing.connect.get()),
         retry_ms: milliseconds(timing.failed_attempts.get()),
         lag_ms: 0.0,
