@@ -37,6 +37,20 @@ fn an_upstream_sees_an_ordinary_request() {
 }
 
 #[test]
+fn an_upstream_gets_changed_fields_and_none_of_the_removed() {
+    let upstream = telling();
+    let changes = "\trequest_header X-User {header.X-Claim}\n\trequest_header -X-Secret*\n\trequest_header Cookie a b";
+    let subject = Subject::start(&format!("{changes}\n\treverse_proxy {}", upstream.address()));
+    let fields =
+        [("x-user", "root"), ("x-claim", "ann"), ("x-secret-key", "s"), ("cookie", "a=1"), ("cookie", "c=a")];
+    assert_eq!(subject.connect().ask("GET", "/", &fields).status, 200);
+    let seen = &upstream.seen()[0];
+    assert_eq!((seen.all("X-User"), seen.all("X-Secret-Key")), (vec!["ann"], vec![]), "{}", seen.head);
+    assert_eq!(seen.all("Cookie"), ["b=1; c=b"], "{}", seen.head);
+    assert_eq!(seen.field("Host"), Some("localhost"), "{}", seen.head);
+}
+
+#[test]
 fn a_body_of_unknown_length_is_passed_on_in_chunks_and_one_of_a_known_length_is_not() {
     let upstream = telling();
     let subject = before(&upstream);
