@@ -36,6 +36,7 @@ pub mod limit;
 mod log;
 mod network;
 mod otlp;
+mod own_files;
 pub mod proxy;
 mod proxy_protocol;
 pub mod request_fields;

@@ -23,6 +23,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         root,
         dotfiles: false,
         follow_outside: false,
+        absent: vec![],
         compress: Vec::new(),
         index: None,
         keep_releases: 0,

@@ -132,6 +132,7 @@ fn spec(root: &Path, compress: Vec<Encoding>) -> StoreSpec {
         root: root.to_path_buf(),
         dotfiles: false,
         follow_outside: false,
+        absent: vec![],
         compress,
         index: None,
         keep_releases: 0,

@@ -535,3 +535,38 @@ fn the_client_is_whom_a_trusted_proxy_names_in_lines_and_placeholders() {
         assert!(line.starts_with(&format!("{client} - - [")), "{line}");
     }
 }
+
+#[test]
+fn a_log_below_a_root_is_neither_served_nor_a_change_of_the_site() {
+    let folder = Folder::new();
+    let root = folder.join("sites/127.0.0.1");
+    folder.write("sites/127.0.0.1/index.html", "the page");
+    folder.write("sites/127.0.0.1/logs/access-2026-11-29T03-41-00.123.log", "an old line\n");
+    folder.write("sites/127.0.0.1/logs/access-list.log", "not ours");
+    folder.write("sites/127.0.0.1/data/tls/key.pem", "secret");
+    let (shown, disk) = (root.display(), folder.join("sites"));
+    let site = format!(
+        "{{\n\tadmin 127.0.0.1:0\n\tdata_dir {shown}/data\n}}\n\
+         http://127.0.0.1:0 {{\n\tlog {{\n\t\toutput file {shown}/logs/access.log\n\t}}\n\
+         \thandle_path /disk/* {{\n\t\troot {}/{{host}}\n\t\tfile_server\n\t}}\n\
+         \thandle {{\n\t\troot {shown}\n\t\tfile_server\n\t}}\n}}\n",
+        disk.display()
+    );
+    folder.write("Onehopfile", site);
+    let onehop = Onehop::start_in(folder.path());
+    let mut client = onehop.connect();
+    ask(&mut client, "/");
+    let log = root.join("logs/access.log");
+    wait_for("a line", || std::fs::read_to_string(&log).ok().filter(|text| !text.is_empty()));
+    for prefix in ["", "/disk"] {
+        ask(&mut client, &format!("{prefix}/logs/access-list.log"));
+        for file in ["logs/access.log", "logs/access-2026-11-29T03-41-00.123.log", "data/tls/key.pem"] {
+            assert_eq!(client.get(&format!("{prefix}/{file}")).status, 404, "{prefix}/{file}");
+        }
+    }
+    // A change of the page is published, and none of the log before it was.
+    folder.write("sites/127.0.0.1/index.html", "another page");
+    wait_for("the change", || (client.get("/").text() == "another page").then_some(()));
+    let published = onehop.process.wait_for_events("tree_published", 1);
+    assert_eq!(published.len(), 1, "{published:?}");
+}

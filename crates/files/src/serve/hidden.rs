@@ -8,7 +8,7 @@ use onehop_message::glob;
 /// Whether a path below a root is hidden. A pattern without a slash hides every file and folder of that
 /// name at any depth below the root; one with a slash is absolute and hides what it matches and all
 /// below it.
-pub(super) fn is_hidden(root: &Path, path: &[u8], patterns: &[String]) -> bool {
+pub(crate) fn is_hidden(root: &Path, path: &[u8], patterns: &[String]) -> bool {
     if patterns.is_empty() {
         return false;
     }

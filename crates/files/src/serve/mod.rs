@@ -9,7 +9,7 @@ mod browse;
 mod candidate;
 mod disk;
 mod file_server;
-mod hidden;
+pub(crate) mod hidden;
 mod multipart;
 mod redirect;
 mod spa;

@@ -39,8 +39,8 @@ pub(super) struct Seen {
 /// What matters in a watched folder.
 #[derive(Debug, Default)]
 struct Want {
-    /// Every name that is served.
-    all: bool,
+    /// Every name that is served, of this folder.
+    all: Option<PathBuf>,
     /// These names too.
     names: Vec<OsString>,
     /// These names, but only whether they come and go.
@@ -61,7 +61,7 @@ impl Watch {
     pub(super) fn follow(&mut self, tree: &Tree) -> io::Result<()> {
         let mut wants = Wants::new();
         for folder in &tree.folders {
-            want(&mut wants, &folder.place).all = true;
+            want(&mut wants, &folder.place).all = Some(folder.place.clone());
         }
         for (folder, name) in &tree.ways {
             want(&mut wants, folder).names.push(name.clone());
@@ -111,7 +111,7 @@ impl Watch {
             } else if let Some(want) = self.wants.get(&event.wd()) {
                 seen.change |= match event.file_name() {
                     Some(name) => matters(spec, want, name.to_bytes()),
-                    None => want.all,
+                    None => want.all.is_some(),
                 };
             }
         }
@@ -123,7 +123,7 @@ impl Watch {
         for (folder, want) in wants {
             let mut flags = WatchFlags::MOVE_SELF | WatchFlags::DELETE_SELF;
             flags |= WatchFlags::ONLYDIR | WatchFlags::MASK_ADD;
-            if want.all || !want.names.is_empty() {
+            if want.all.is_some() || !want.names.is_empty() {
                 flags |= CONTENT;
             }
             if !want.folders.is_empty() {
@@ -133,7 +133,7 @@ impl Watch {
                 Ok(watch) => {
                     // Two paths may lead to one folder (bind mounts).
                     let known = next.entry(watch).or_default();
-                    known.all |= want.all;
+                    known.all = known.all.take().or(want.all);
                     known.names.extend(want.names);
                     known.folders.extend(want.folders);
                 }
@@ -216,15 +216,18 @@ fn above(wants: &mut Wants, root: &Path) {
 
 fn matters(spec: &StoreSpec, want: &Want, name: &[u8]) -> bool {
     let mut names = want.names.iter().chain(&want.folders);
-    (want.all && is_shown(spec, name)) || names.any(|known| known.as_bytes() == name)
+    want.all.as_deref().is_some_and(|folder| is_shown(spec, folder, name))
+        || names.any(|known| known.as_bytes() == name)
 }
 
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::os::unix::fs::symlink;
 
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+    use super::super::absent_below;
     use super::super::scan::scan;
     use super::*;
     use crate::limits::HOLD_BACK_MAX;
@@ -235,6 +238,7 @@ mod tests {
             root,
             dotfiles: false,
             follow_outside: false,
+            absent: vec![],
             compress: vec![],
             index: None,
             keep_releases: 0,
@@ -261,6 +265,28 @@ mod tests {
         assert!(!after(&|| {}));
         assert!(after(&|| fs::remove_file(folder.path().join("sub/a")).expect("remove")));
         assert!(after(&|| fs::create_dir(folder.path().join(".well-known")).expect("create")));
+    }
+
+    #[test]
+    fn what_the_server_writes_below_the_root_is_no_change_and_not_served() {
+        let folder = tempfile::tempdir().expect("folder");
+        fs::create_dir(folder.path().join("logs")).expect("create");
+        symlink("logs", folder.path().join("public")).expect("a link");
+        let log = folder.path().join("public/access.log");
+        fs::write(&log, "a").expect("write");
+        fs::write(folder.path().join("logs/index.html"), "a").expect("write");
+        let absent = absent_below(folder.path(), &[log.to_string_lossy().into_owned()]);
+        assert_eq!(absent.len(), 1, "{absent:?}");
+        let spec = StoreSpec { absent, ..spec(folder.path()) };
+        let mut watch = Watch::new().expect("inotify");
+        let tree = scan(&spec).expect("a tree");
+        let paths: Vec<_> = tree.files.iter().map(|file| String::from_utf8_lossy(&file.path)).collect();
+        assert_eq!(paths, ["logs/index.html", "public/index.html"]);
+        watch.follow(&tree).expect("watches");
+        fs::write(&log, "b").expect("write");
+        assert!(!watch.look(&spec).expect("events").change);
+        fs::write(folder.path().join("logs/index.html"), "b").expect("write");
+        assert!(watch.look(&spec).expect("events").change);
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //!
 //! Read next: `read.rs`, then `keeper.rs`.
 
+mod absent;
 mod assemble;
 mod compress;
 mod compressor;
@@ -35,6 +36,7 @@ use std::time::Duration;
 
 use onehop_config::checked::Encoding;
 
+pub use self::absent::absent_below;
 pub use self::compressor::{prepare_forms, prepare_forms_for_server};
 pub use self::compressor_process::CompressorProgram;
 pub use self::events::{Events, KeeperEvent, Publish};
@@ -53,6 +55,8 @@ pub struct StoreSpec {
     pub dotfiles: bool,
     /// Symbolic links that leave the root are followed.
     pub follow_outside: bool,
+    /// Files and folders that are treated as if they were not there, as [`absent_below`] gives them.
+    pub absent: Vec<String>,
     /// Compressed forms to prepare.
     pub compress: Vec<Encoding>,
     /// A single-page app's index page, below the root. Changes are not published while it, or an asset

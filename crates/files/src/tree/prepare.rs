@@ -58,6 +58,7 @@ pub fn prepare(
         root: root.to_path_buf(),
         dotfiles,
         follow_outside,
+        absent: vec![],
         compress: encodings.to_vec(),
         index: None,
         keep_releases: 0,

@@ -17,6 +17,7 @@ use xxhash_rust::xxh3::Xxh3;
 use super::resolve::{Lost, resolve};
 use super::{StoreError, StoreSpec};
 use crate::limits::{SKIPPED_LISTED_MAX, STORE_DEPTH_MAX, STORE_FILES_MAX};
+use crate::serve::hidden::is_hidden;
 use crate::store::{Node, SkipReason, Skipped, Stamp};
 
 /// What is served of a tree.
@@ -130,9 +131,10 @@ impl Tree {
     }
 }
 
-/// Whether an entry is served by its name.
-pub(super) fn is_shown(spec: &StoreSpec, name: &[u8]) -> bool {
-    spec.dotfiles || !name.starts_with(b".") || name == b".well-known"
+/// Whether an entry of a folder, which is free of links, is served by its name.
+pub(super) fn is_shown(spec: &StoreSpec, folder: &Path, name: &[u8]) -> bool {
+    let is_dotfile = name.starts_with(b".") && name != b".well-known";
+    (spec.dotfiles || !is_dotfile) && !is_hidden(folder, name, &spec.absent)
 }
 
 /// The stamp of a file.
@@ -313,7 +315,7 @@ fn list(place: &Path, spec: &StoreSpec) -> io::Result<Vec<(OsString, Metadata)>>
     for entry in fs::read_dir(place)? {
         let entry = entry?;
         let name = entry.file_name();
-        if !is_shown(spec, name.as_bytes()) {
+        if !is_shown(spec, place, name.as_bytes()) {
             continue;
         }
         match entry.metadata() {

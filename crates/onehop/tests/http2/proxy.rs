@@ -39,7 +39,8 @@ fn an_upstream_sees_an_ordinary_request() {
 #[test]
 fn an_upstream_gets_changed_fields_and_none_of_the_removed() {
     let upstream = telling();
-    let changes = "\trequest_header X-User {header.X-Claim}\n\trequest_header -X-Secret*\n\trequest_header Cookie a b";
+    let changes =
+        "\trequest_header X-User {header.X-Claim}\n\trequest_header -X-Secret*\n\trequest_header Cookie a b";
     let subject = Subject::start(&format!("{changes}\n\treverse_proxy {}", upstream.address()));
     let fields =
         [("x-user", "root"), ("x-claim", "ann"), ("x-secret-key", "s"), ("cookie", "a=1"), ("cookie", "c=a")];

@@ -107,6 +107,7 @@ impl Configured {
         kept.limiters = made.all;
         let known = Known {
             stores: &specs,
+            own_files: &checked.own_files(),
             apps: &apps,
             proxies: &settings,
             rate_limiters: &kept.rate_limiters,

@@ -418,8 +418,8 @@ fn handle(
             context.know_method()?;
             respond::respond(context, *status, body, *close, response);
         }
-        Target::FileServer { settings, root } => {
-            return file::file_server(context, settings, root.as_ref(), response);
+        Target::FileServer { settings, on_disk, root } => {
+            return file::file_server(context, (settings, on_disk), root.as_ref(), response);
         }
         Target::Spa { settings, store } => return file::spa(context, settings, *store, response),
         // The others wait for what they call.

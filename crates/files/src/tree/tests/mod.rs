@@ -44,6 +44,7 @@ impl Site {
             root,
             dotfiles: false,
             follow_outside: false,
+            absent: vec![],
             compress: vec![],
             index: None,
             keep_releases: 0,

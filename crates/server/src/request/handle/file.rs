@@ -20,7 +20,7 @@ const SPA_ENCODINGS: [Encoding; 3] = [Encoding::Brotli, Encoding::Zstd, Encoding
 /// `file_server`
 pub(crate) fn file_server(
     context: &mut RequestContext<'_>,
-    settings: &Arc<FileServer>,
+    (settings, on_disk): (&FileServer, &Arc<FileServer>),
     own_root: Option<&Root>,
     response: &mut Response,
 ) -> Result<Handled, HttpError> {
@@ -46,7 +46,7 @@ pub(crate) fn file_server(
             Ok(handled(context, served))
         }
         Root::Disk(template) => Ok(Handled::NeedsBlocking(Box::new(BlockingWork::Tree {
-            settings: Arc::clone(settings),
+            settings: Arc::clone(on_disk),
             root: route::expand_root(template, context).ok_or(HttpError::NotFound)?,
             request: OwnedFileRequest {
                 head: RequestHead::clone(&context.request.head),

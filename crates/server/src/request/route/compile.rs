@@ -9,7 +9,7 @@ use onehop_config::checked::{
     self, AccessLog, App, Checked, Condition, Encoding, FileServer, Matcher, PathPattern, Step, Template,
 };
 use onehop_files::limits::HOLD_BACK_MAX;
-use onehop_files::tree::StoreSpec;
+use onehop_files::tree::{StoreSpec, absent_below};
 use onehop_metrics::access_log::Logs;
 use onehop_metrics::route::RouteNames;
 
@@ -39,6 +39,8 @@ pub fn store_specs(checked: &Checked) -> Vec<StoreSpec> {
             gather(&errors.routes, &[], &encodings, &mut specs);
         }
     }
+    let own_files = checked.own_files();
+    specs.iter_mut().for_each(|spec| spec.absent = absent_below(&spec.root, &own_files));
     specs
 }
 
@@ -92,6 +94,8 @@ pub struct Known<'a> {
     pub apps: &'a [Arc<App>],
     /// Every `reverse_proxy`.
     pub proxies: &'a [Arc<Proxy>],
+    /// What the server itself writes.
+    pub own_files: &'a [String],
     /// The limits that requests of the site may meet.
     pub limits: &'a [Arc<Limit>],
     /// Every `rate_limit`.
@@ -219,6 +223,11 @@ fn action(step: &Step, known: Known<'_>, inside: &Around) -> Action {
         }
         Step::FileServer(settings) => Action::Target(Target::FileServer {
             settings: Arc::new(settings.clone()),
+            on_disk: {
+                let mut settings = settings.clone();
+                settings.hide.extend_from_slice(known.own_files);
+                Arc::new(settings)
+            },
             root: settings.root.as_ref().map(|template| root(template, known.stores)),
         }),
         Step::Spa(settings) => {
@@ -359,6 +368,7 @@ fn spec_for<'w>(root: &Path, follow_outside: bool, specs: &'w mut Vec<StoreSpec>
             root: root.to_path_buf(),
             dotfiles: false,
             follow_outside,
+            absent: Vec::new(),
             compress: Vec::new(),
             index: None,
             keep_releases: 0,

@@ -191,6 +191,8 @@ pub enum Target {
     },
     FileServer {
         settings: Arc<FileServer>,
+        /// The same where nothing of the root is in memory: trees in memory leave out what the server itself writes.
+        on_disk: Arc<FileServer>,
         root: Option<Root>,
     },
     Spa {
