@@ -416,6 +416,25 @@ fn a_reload_opens_new_addresses_and_closes_those_that_are_gone() {
 }
 
 #[test]
+fn a_reload_names_the_options_that_need_a_restart() {
+    let folder = Folder::new();
+    let site = |options: &str| format!("{{\n{options}\n}}\nhttp://127.0.0.1:0 {{\n\trespond hello\n}}\n");
+    folder.write("Onehopfile", site("\tadmin off\n\tthreads 1"));
+    let onehop = Onehop::start_in(folder.path());
+    for (options, expected) in [
+        ("\tadmin off\n\tthreads 2", &["threads"][..]),
+        ("\tadmin 127.0.0.1:0\n\tthreads 1", &["admin"]),
+        ("\tadmin off\n\tthreads 1", &[]),
+    ] {
+        folder.write("Onehopfile", site(options));
+        let reloaded = reload_in(&folder);
+        let named: Vec<_> = reloaded.stdout.lines().filter_map(|line| line.split('`').nth(1)).collect();
+        assert_eq!((reloaded.code, named.as_slice()), (Some(0), expected), "{}", reloaded.stdout);
+    }
+    assert_eq!(onehop.process.wait_for_events("warning", 2).len(), 2);
+}
+
+#[test]
 fn a_reload_that_cannot_have_an_address_or_a_root_changes_nothing() {
     let other = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let taken = other.local_addr().expect("an address").port();

@@ -15,7 +15,12 @@ pub(crate) fn reload(arguments: &Control) -> Result<(), Failure> {
     let response = ask(&arguments.target, "POST", if arguments.restart { "/restart" } else { "/reload" })?;
     let sites = response.body.get("sites").and_then(serde_json::Value::as_u64).unwrap_or_default();
     let took = response.body.get("took_ms").and_then(serde_json::Value::as_u64).unwrap_or_default();
-    super::standard_output::print(&format!("reloaded: {} in {took} ms\n", counted(sites, "site")));
+    let mut page = format!("reloaded: {} in {took} ms\n", counted(sites, "site"));
+    let options = control_client::list(&response.body, "at_next_start");
+    for option in options.iter().filter_map(serde_json::Value::as_str) {
+        page.push_str(&format!("`{option}` stays as it was at the start: restart onehop to change it\n"));
+    }
+    super::standard_output::print(&page);
     Ok(())
 }
 

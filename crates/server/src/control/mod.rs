@@ -12,6 +12,7 @@ mod check;
 mod cores;
 mod descriptors;
 mod events;
+mod fixed;
 mod history;
 mod limiters;
 mod logs;

@@ -31,6 +31,7 @@ use super::certificates::Certificates;
 use super::cores::{Cores, cores_allowed};
 use super::descriptors::{self, Needs};
 use super::events::{Event, EventSink};
+use super::fixed::Fixed;
 use super::history::{self, Live, Observed, Reading, Recorder, View};
 use super::logs::LogReports;
 use super::memory;
@@ -114,6 +115,7 @@ struct Inner {
     /// The thread that exports metrics, where the configuration asks for it.
     metrics_export: Mutex<Option<MetricsExport>>,
     admin: Option<String>,
+    fixed: Fixed,
     /// Whatever descriptors and memory allow.
     connections_fixed: Option<usize>,
     /// For threads that end with the server.
@@ -136,6 +138,7 @@ impl Server {
         let Options { connections_max, packed, recent, server_log, history: history_name, .. } = options;
         let (recorder, events) = Recorder::new(history_name, events);
         let packed = packed.map(Arc::new);
+        let fixed = Fixed::of(&checked.global, threads);
         let cores = threads.or(checked.global.threads).map_or_else(cores_allowed, NonZeroUsize::get);
         let (needs, limit, share) = bounds(&checked, cores)?;
         let registry = Arc::new(Registry::new(cores));
@@ -193,6 +196,7 @@ impl Server {
             started,
             metrics_export: Mutex::default(),
             admin: admin.map(|address| address.to_string()),
+            fixed,
             connections_fixed,
             itself: Weak::clone(itself),
         });
@@ -387,6 +391,7 @@ impl Inner {
             .filter(|(number, address)| configured.listener(address).is_none() && self.is_open(*number));
         let closed: Vec<usize> = closed.map(|(number, _)| number).collect();
         let sites = configured.checked.sites.len();
+        let at_next_start = self.fixed.unlike(&configured.checked.global);
         // A site is served once its certificates are there.
         self.certificates.carry_out(tls);
         self.publisher.replace(configured);
@@ -407,7 +412,7 @@ impl Inner {
             }
         }
         let took_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-        Ok(ReloadSummary { sites, took_ms })
+        Ok(ReloadSummary { sites, took_ms, at_next_start })
     }
 
     /// Exports metrics from now on as the configuration says.
@@ -539,6 +544,11 @@ impl Api for Inner {
             Ok(summary) => {
                 self.reloads.fetch_add(1, Ordering::Relaxed);
                 (self.events)(Event::Reloaded { sites: summary.sites });
+                for option in &summary.at_next_start {
+                    let message =
+                        format!("`{option}` stays as it was at the start: restart onehop to change it");
+                    (self.events)(Event::Warning { message });
+                }
                 Ok(summary)
             }
             Err(reason) => {

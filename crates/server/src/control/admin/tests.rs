@@ -117,7 +117,7 @@ impl Api for Remembering {
         if self.reload_fails {
             Err("line 3: no such word".into())
         } else {
-            Ok(ReloadSummary { sites: 2, took_ms: 1 })
+            Ok(ReloadSummary { sites: 2, took_ms: 1, at_next_start: vec![] })
         }
     }
 
