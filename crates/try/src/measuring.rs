@@ -18,8 +18,9 @@ use super::budget::{self, Times, Wanted};
 use super::settings::Settings;
 use super::stacks::Stack;
 
-/// Before a program with a just-in-time compiler is measured at full load.
-const WARM_UP_APPLICATION: Duration = Duration::from_secs(1);
+/// Before a program with a just-in-time compiler is measured at full load. What it still learns after two seconds is a tenth
+/// ([`onehop_bench::compare::WARM_UP_STARTED`]); more would leave too few rounds.
+const WARM_UP_APPLICATION: Duration = Duration::from_secs(2);
 /// Before a server of files is.
 const WARM_UP_FILES: Duration = Duration::from_millis(400);
 /// Ending a stack and what else a sample takes beside its start and its load.

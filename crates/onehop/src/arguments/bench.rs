@@ -250,7 +250,7 @@ pub(crate) struct Output {
         printed is the ratio to the first one, of pairs within rounds, with its interval; a difference is called one \
         only where the whole interval says so.",
     after_help = "Examples:\n  \
-        onehop bench compare 'node server.js' 'onehop app server.js --listen 127.0.0.1:{port}'\n  \
+        onehop bench compare 'env NODE_ENV=production node server.js' 'onehop app server.js --listen 127.0.0.1:{port}'\n  \
         onehop bench compare nginx=http://127.0.0.1:8080/ onehop=http://127.0.0.1:8081/\n  \
         onehop bench compare old='./old --port {port}' new='./new --port {port}' --url /blogs/001\n  \
         onehop bench compare ':8080' 'node fixed.js @ http://127.0.0.1:3000/' --html report.html\n\n\
@@ -272,9 +272,9 @@ pub(crate) struct Compare {
     /// Length of each measurement
     #[arg(long, short = 'd', visible_alias = "duration", value_name = "TIME", default_value = "500ms", value_parser = quantity::duration)]
     pub(crate) time: Duration,
-    /// Load before each measurement, not counted
-    #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = quantity::span)]
-    pub(crate) warm_up: Duration,
+    /// Load before each measurement, not counted [default: 3s if a server is started for each round, else 500ms]
+    #[arg(long, value_name = "TIME", value_parser = quantity::span)]
+    pub(crate) warm_up: Option<Duration>,
     /// Connections [default: 64; with --rate at most 512]
     #[arg(long, short = 'c', value_name = "N", value_parser = connections)]
     pub(crate) connections: Option<usize>,
@@ -536,7 +536,7 @@ const BENCH_AFTER_HELP: &str = "Examples:\n  \
     onehop bench 9=:3000/ 1=:3000/search -H 'Accept: text/html'\n  \
     onehop bench :3000/api -m PUT -b @order.json -H 'Content-Type: application/json' -n 1000\n  \
     onehop bench https://localhost --http2 -c 1 --streams 64\n  \
-    onehop bench compare 'node server.js' 'onehop app server.js --listen 127.0.0.1:{port}'\n  \
+    onehop bench compare 'env NODE_ENV=production node server.js' 'onehop app server.js --listen 127.0.0.1:{port}'\n  \
     onehop bench wrk -t2 -c100 -d30s http://localhost:8080/\n\n\
     Ctrl-C breaks off and tells what was measured until then; once more ends at once.\n\n\
     Exit codes: 0 measured, 1 failed or not one good answer, 2 wrong usage.";
@@ -646,8 +646,8 @@ mod tests {
         let Arguments { compare } = Arguments::parse_from(["compare", "a", "b"]);
         let tested = Settings::default();
         assert_eq!(
-            (compare.rounds, compare.time, compare.warm_up, compare.confidence, compare.least),
-            (tested.rounds, tested.time, tested.warm_up, tested.confidence, tested.least_difference)
+            (compare.rounds, compare.time, compare.confidence, compare.least),
+            (tested.rounds, tested.time, tested.confidence, tested.least_difference)
         );
     }
 

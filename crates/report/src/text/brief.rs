@@ -4,7 +4,7 @@
 
 use onehop_load::caveat::CaveatCode;
 
-use super::{Page, Style, cut, wrap};
+use super::{Page, Style, cut, hang, wrap};
 use crate::document::{Block, CAVEATS, Cell, Document, FAILED, Table, asked, headline, of_handshakes};
 use crate::{Load, Report, caveats, figures};
 
@@ -68,14 +68,14 @@ pub(super) fn of_document(document: &Document, page: &mut Page) {
         Block::Table(table) => Some(table),
         _ => None,
     });
-    let rows_missing = table.map_or(0, |table| first_rows(table, usize::from(!known.is_empty()), page));
+    let of_first = known.first().map_or(0, |caveat| caveat_lines(caveat, page.width).len() + 1);
+    let rows_missing = table.map_or(0, |table| first_rows(table, of_first, page));
     finish(page, rows_missing, &known);
 }
 
-/// As many of its rows as leave room for so many caveats, and how many are missing.
-fn first_rows(table: &Table, caveats: usize, page: &mut Page) -> usize {
-    // The lines of caveats, the empty one before them, and the hint.
-    let room = LINES_MAX.saturating_sub(page.out.lines().count() + 2 * caveats + 1);
+/// As many of its rows as leave room for so many lines and the hint, and how many are missing.
+fn first_rows(table: &Table, lines_behind: usize, page: &mut Page) -> usize {
+    let room = LINES_MAX.saturating_sub(page.out.lines().count() + lines_behind + 1);
     let drawn = |rows: usize| {
         let table = Table {
             caption: String::new(),
@@ -94,16 +94,20 @@ fn first_rows(table: &Table, caveats: usize, page: &mut Page) -> usize {
     table.rows.len() - rows
 }
 
-/// As many caveats as fit, and how to see the rest.
+/// As many caveats as fit, each whole, and how to see the rest.
 fn finish(page: &mut Page, rows_missing: usize, known: &[String]) {
     // An empty line before them, and the hint behind.
-    let room = LINES_MAX.saturating_sub(page.out.lines().count() + 2);
-    let shown = known.len().min(room);
-    if shown > 0 {
-        page.line("");
-    }
-    for caveat in known.iter().take(shown) {
-        line(page, &format!("! {caveat}"), Some(Style::Yellow));
+    let mut room = LINES_MAX.saturating_sub(page.out.lines().count() + 2);
+    let mut shown = 0;
+    for caveat in known {
+        let lines = caveat_lines(caveat, page.width);
+        let Some(left) = room.checked_sub(lines.len()) else { break };
+        room = left;
+        if shown == 0 {
+            page.line("");
+        }
+        shown += 1;
+        page.lines(&lines, Some(Style::Yellow));
     }
     let mut more = Vec::new();
     if rows_missing > 0 {
@@ -114,6 +118,10 @@ fn finish(page: &mut Page, rows_missing: usize, known: &[String]) {
     }
     let more = if more.is_empty() { String::new() } else { format!("{} more; ", figures::listed(&more)) };
     line(page, &format!("{more}--verbose shows all that was found, --html FILE draws it."), Some(Style::Dim));
+}
+
+fn caveat_lines(caveat: &str, width: usize) -> Vec<String> {
+    hang("! ", &wrap(&figures::visible(caveat), width.saturating_sub(2)))
 }
 
 fn line(page: &mut Page, text: &str, style: Option<Style>) {

@@ -19,7 +19,7 @@ use crate::units;
 pub(super) fn compare(arguments: &Compare) -> Result<(), Failure> {
     let options = RequestOptions::of(&arguments.request)?;
     let mut targets = targets::read(&arguments.arms, &arguments.url, &options, arguments.ready_within)?;
-    let settings = settings(arguments);
+    let settings = settings(arguments, &targets);
     let mut session = Session::begin(&arguments.output)?;
     for request in targets.iter().flat_map(|target| &target.requests) {
         requests::permit(&request.url, arguments.i_own_this_host)?;
@@ -63,13 +63,15 @@ fn prepare(target: &mut Target, arguments: &Compare, session: &mut Session) -> R
     }
 }
 
-fn settings(arguments: &Compare) -> Settings {
+fn settings(arguments: &Compare, targets: &[Target]) -> Settings {
+    let is_started = targets.iter().any(|target| matches!(target.source, Source::Command(_)));
+    let usual = if is_started { compare::WARM_UP_STARTED } else { Settings::default().warm_up };
     let connections = arguments.connections.unwrap_or(load::usual_connections(arguments.rate.is_some()));
     let (server_cores, load_cores) = cores(arguments);
     Settings {
         rounds: arguments.rounds,
         until_decided: arguments.until_decided,
-        warm_up: arguments.warm_up,
+        warm_up: arguments.warm_up.unwrap_or(usual),
         warm_up_pace: None,
         time: arguments.time,
         pace: match &arguments.rate {
