@@ -211,6 +211,8 @@ fn with_all_dead_and_known_to_be_it_is_503_at_once() {
     assert_eq!(statuses.iter().filter(|status| **status == 502).count(), 2, "{statuses:?}");
     assert!(statuses.iter().skip(4).all(|status| *status == 503), "{statuses:?}");
     subject.expect_refused("upstream_none", 503, 4);
+    subject.expect_reported("upstream_unreachable", &a);
+    subject.expect_reported("upstream_none", &format!("{a} {b}"));
 }
 
 #[test]

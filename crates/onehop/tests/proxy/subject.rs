@@ -140,6 +140,16 @@ impl Subject {
         }
     }
 
+    /// Waits until the server's log names this upstream, or these, with this cause.
+    pub(crate) fn expect_reported(&self, cause: &str, upstream: &str) {
+        let Server::Onehop(onehop) = &self.server else { return };
+        wait_for(cause, || {
+            let events = onehop.process.events();
+            let is_it = |event: &serde_json::Value| event["cause"] == cause && event["upstream"] == upstream;
+            events.iter().any(is_it).then_some(())
+        });
+    }
+
     /// Checks that the metrics tell no refusal that is the upstream's fault.
     pub(crate) fn expect_no_fault(&self) {
         let metrics = self.metrics();

@@ -115,6 +115,17 @@ fn reason(fault: HttpError) -> Option<String> {
             "no response in time (`response_header_timeout`, `read_timeout`)".to_owned()
         }
         HttpError::UpstreamDialTimeout => "no connection in time (`dial_timeout`)".to_owned(),
+        HttpError::UpstreamUnreachable => {
+            "no connection: it is refused, or there is no way to this address".to_owned()
+        }
+        HttpError::UpstreamTls => {
+            "no TLS connection: its certificate is not trusted, or it refuses".to_owned()
+        }
+        HttpError::UpstreamDied => "it closed the connection before the response was complete".to_owned(),
+        HttpError::UpstreamNone => {
+            "no upstream takes requests: all are down, failing or full (`onehop status` shows each)"
+                .to_owned()
+        }
         HttpError::UpstreamBroken(Refusal::HeadTooLarge) => {
             "the response header is too large (`max_response_header`, at most 64KiB)".to_owned()
         }

@@ -325,8 +325,13 @@ async fn ask(
                 };
                 let pools = &core.upstreams;
                 let ended = proxy::call(context, proxy, pools, &is_loaded, upload, download, response).await;
-                if let (Err(error), Some(member)) = (ended, &context.upstream) {
-                    core.shared.incidents.note(error, || Origin::Upstream(member.name.to_string()));
+                if let Err(error) = ended {
+                    core.shared.incidents.note(error, || match &context.upstream {
+                        Some(member) if error != HttpError::UpstreamNone => {
+                            Origin::Upstream(member.name.to_string())
+                        }
+                        _ => Origin::Upstream(proxy.settings.name.clone()),
+                    });
                 }
                 ended
             }
