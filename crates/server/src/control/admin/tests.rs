@@ -251,7 +251,7 @@ fn a_reload_tells_what_it_did_or_why_it_did_nothing() {
     let running = Running::start(Remembering::default());
     let answer = running.control(&ask("POST /reload"));
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-    assert!(answer.ends_with("{\"sites\":2,\"took_ms\":1}"), "{answer}");
+    assert!(answer.ends_with("{\"sites\":2,\"took_ms\":1,\"at_next_start\":[]}"), "{answer}");
     assert_eq!(running.api.reloads.load(Ordering::Relaxed), 1);
 
     let running = Running::start(Remembering { reload_fails: true, ..Remembering::default() });

@@ -78,6 +78,9 @@ fn responder(request: &RetainedRequest) -> String {
 
 /// What a person can do about the longest part.
 pub(super) fn next_step(request: &RetainedRequest) -> &'static str {
+    if request.status == 500 && request.app.is_some() {
+        return "`onehop logs --errors` shows what the application wrote then";
+    }
     let longest = phrases(request)
         .into_iter()
         .enumerate()
@@ -164,5 +167,6 @@ mod tests {
         assert_eq!(sentence(&request), "503 limit queue full by limit server after 0.05 ms");
         let request = RetainedRequest { status: 500, total_ms: 12.0, ..of_app() };
         assert_eq!(sentence(&request), "500 from app api after 12 ms");
+        assert!(next_step(&request).contains("onehop logs --errors"));
     }
 }
