@@ -194,9 +194,13 @@ impl Taken {
             (true, "server") => " This site answers 403.",
             (true, _) => " All sites answer 403.",
         };
-        let next = match self.is_closed {
-            true => " Decide, take it out of a copy of the file, and run `onehop adapt` on that.",
-            false => "",
+        let next = match (self.is_closed, self.directive.name.as_str()) {
+            (true, "auth_basic") => {
+                " Give the users bcrypt hashes in their file (`htpasswd -B`), and run `onehop adapt` again; without `auth_basic` \
+                 everybody could ask."
+            }
+            (true, _) => " Decide, take it out of a copy of the file, and run `onehop adapt` on that.",
+            (false, _) => "",
         };
         let also = match self.directive.inner().is_empty() {
             true => String::new(),
