@@ -28,7 +28,9 @@ impl Endpoint {
             }
             Endpoint::Tcp { host, port } => (host.as_str(), *port),
         };
-        let found = (host, port).to_socket_addrs();
+        // RFC 6761 section 6.3: names below localhost are the loopback address, which many systems' resolvers do not know.
+        let is_local = host.to_ascii_lowercase().trim_end_matches('.').ends_with(".localhost");
+        let found = (if is_local { "localhost" } else { host }, port).to_socket_addrs();
         let addresses: Vec<SocketAddr> = found
             .map_err(|error| UrlError::Unresolved { host: host.to_owned(), why: error.to_string() })?
             .collect();
@@ -88,6 +90,9 @@ mod tests {
         let endpoint = Endpoint::Tcp { host: "127.0.0.1".to_owned(), port: free.port() };
         let error = endpoint.reach(Duration::from_secs(1)).unwrap_err().to_string();
         assert!(error.contains(&free.to_string()) && error.contains("connection refused"), "{error}");
+        // Found, although no resolver has to know the name.
+        let below = Endpoint::Tcp { host: "api.localhost".to_owned(), port: free.port() };
+        assert!(below.reach(Duration::from_secs(1)).unwrap_err().to_string().contains("connection refused"));
         let socket = Endpoint::Unix("/nowhere/at.sock".into());
         assert!(socket.reach(Duration::from_secs(1)).unwrap_err().to_string().contains("/nowhere/at.sock"));
     }
