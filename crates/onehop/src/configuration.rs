@@ -108,9 +108,11 @@ pub(crate) fn show_address(address: &ListenAddress) -> String {
     }
 }
 
+/// The names that Caddy itself takes for a Caddyfile: `Caddyfile.production`, `site.caddyfile`.
 fn kind_of(path: &Path) -> FileKind {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    if name.ends_with("Caddyfile") { FileKind::Caddyfile } else { FileKind::Onehopfile }
+    let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+    let is_caddyfile = name.starts_with("caddyfile") || name.ends_with("caddyfile");
+    if is_caddyfile { FileKind::Caddyfile } else { FileKind::Onehopfile }
 }
 
 #[cfg(test)]
@@ -144,11 +146,13 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_ends_in_caddyfile_is_read_as_caddy_reads_it() {
+    fn a_name_that_begins_or_ends_in_caddyfile_is_read_as_caddy_reads_it() {
         for (path, expected) in [
             ("Caddyfile", FileKind::Caddyfile),
             ("/etc/caddy/Caddyfile", FileKind::Caddyfile),
             ("site.Caddyfile", FileKind::Caddyfile),
+            ("site.caddyfile", FileKind::Caddyfile),
+            ("Caddyfile.production", FileKind::Caddyfile),
             ("Onehopfile", FileKind::Onehopfile),
             ("Caddyfile/Onehopfile", FileKind::Onehopfile),
         ] {

@@ -37,11 +37,17 @@ pub(crate) fn help(help: &Help) -> Result<(), Failure> {
 fn command(words: &[&str]) -> Result<(), Failure> {
     let mut command = Arguments::command();
     command.build();
+    if let [word] = words
+        && command.find_subcommand(word).is_none()
+        && let Ok(text) = reference(word)
+    {
+        print(&text);
+        return Ok(());
+    }
     for word in words {
         command = command.find_subcommand(word).cloned().ok_or_else(|| {
             Failure::wrong(format!(
-                "there is no command `{word}`; `onehop help` lists them, `onehop help directive {word}` describes a \
-                 directive"
+                "there is no command or directive `{word}`; `onehop help` and `onehop help directive` list them"
             ))
         })?;
     }
@@ -61,10 +67,10 @@ fn names() -> Vec<&'static str> {
 /// All that the pages have of a directive.
 fn reference(name: &str) -> Result<String, Failure> {
     if !names().contains(&name) {
-        return global_option(name).ok_or_else(|| {
+        return global_option(name).or_else(|| option(name)).ok_or_else(|| {
             let names = names().join(", ");
             Failure::wrong(format!(
-                "there is no directive or global option `{name}`; there are the directives {names}"
+                "there is no directive or option `{name}`; there are the directives {names}"
             ))
         });
     }
@@ -95,6 +101,28 @@ fn global_option(name: &str) -> Option<String> {
         }
     }
     (!text.is_empty()).then(|| format!("{text}{IN_GLOBAL_BLOCK}"))
+}
+
+/// What the chapters of directives have in their lines about an option of this name.
+fn option(name: &str) -> Option<String> {
+    let mut text = String::new();
+    for owner in names() {
+        let chapter = reference(owner).unwrap_or_default();
+        let is_about = |line: &&str| {
+            let cell = line.strip_prefix("| ").and_then(|row| row.split(" | ").next());
+            let begin = cell.or_else(|| line.strip_prefix("- ").and_then(|item| item.split(':').next()));
+            let mut named = begin.unwrap_or_default().split('`').skip(1).step_by(2);
+            named.any(|part| part.split(' ').next() == Some(name))
+        };
+        let lines: Vec<&str> = chapter.lines().filter(is_about).collect();
+        if !lines.is_empty() {
+            let lines = lines.join("\n").replace("\\|", "|");
+            text.push_str(&format!(
+                "`{name}` is an option of `{owner}` (onehop help directive {owner}):\n{lines}\n\n"
+            ));
+        }
+    }
+    (!text.is_empty()).then_some(text)
 }
 
 /// The chapter of this name, up to the next heading of its level or above.
@@ -149,6 +177,16 @@ mod tests {
             assert!(text.contains(expected) && text.ends_with(IN_GLOBAL_BLOCK), "{name}: {text}");
         }
         assert!(reference("acme_ca_rot").is_err());
+    }
+
+    #[test]
+    fn an_option_is_described_with_its_directive() {
+        let text = reference("recycle").expect("it is an option");
+        assert!(
+            text.starts_with("`recycle` is an option of `app` (onehop help directive app):\n| `recycle "),
+            "{text}"
+        );
+        assert!(reference("recycles").is_err());
     }
 
     #[test]

@@ -8,8 +8,9 @@ use onehop_config::FileSource;
 use onehop_try::Environment;
 
 use super::standard_output::print;
-use crate::arguments::Init;
+use crate::arguments::{Init, Target};
 use crate::configuration;
+use crate::control_client::number;
 use crate::failure::Failure;
 use crate::units::counted;
 
@@ -53,14 +54,24 @@ pub(crate) fn init(arguments: &Init) -> Result<(), Failure> {
 /// `onehop` alone: what is here, and what to type.
 pub(crate) fn look_around() {
     let (seen, next): (String, &[(&str, &str)]) = match configuration::find_here() {
-        Some(file) => (
-            file.path.display().to_string(),
-            &[
-                ("onehop run", "serves it"),
-                ("onehop validate", "checks it"),
-                ("onehop routes", "shows what it does"),
-            ],
-        ),
+        Some(file) => match running(&file.path) {
+            Some(process) => (
+                format!("{}, which onehop serves (process {process})", file.path.display()),
+                &[
+                    ("onehop status", "shows what it is doing"),
+                    ("onehop reload", "reads the file again"),
+                    ("onehop logs -f", "shows its last lines, and those that come"),
+                ],
+            ),
+            None => (
+                file.path.display().to_string(),
+                &[
+                    ("onehop run", "serves it"),
+                    ("onehop validate", "checks it"),
+                    ("onehop routes", "shows what it does"),
+                ],
+            ),
+        },
         None => match look(Path::new("."), true) {
             Ok(found) => (
                 found.description,
@@ -86,6 +97,13 @@ pub(crate) fn look_around() {
         text.push_str(&format!("  {command:<22}{what}\n"));
     }
     print(&text);
+}
+
+/// The process that serves this file now.
+fn running(file: &Path) -> Option<u64> {
+    let target = Target { config: Some(file.to_path_buf()), control: None };
+    let status = super::control::ask_about(&target, "/status").ok()?;
+    Some(number(&status.body, "pid"))
 }
 
 /// What says most about how it runs comes first.
