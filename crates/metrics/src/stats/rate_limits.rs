@@ -4,11 +4,13 @@
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
+
 use crate::families::Kind::{Counter, Gauge};
 use crate::families::{Families, Series, count};
 
 /// A rate limiter.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct RateLimitStats {
     /// Its name.
     pub zone: String,

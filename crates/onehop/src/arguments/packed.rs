@@ -8,7 +8,10 @@ use std::path::PathBuf;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use super::{Control, Dashboard, InspectView, Logs, Process, Status, Stop, Target, Top, Why, Workers};
+use super::{
+    Certs, CertsCommand, Control, Dashboard, InspectView, Logs, Process, Status, Stop, Target, Top, Why,
+    Workers,
+};
 
 /// `./myapp`
 #[derive(Debug, Parser)]
@@ -38,6 +41,7 @@ pub(crate) enum PackedCommand {
     Dashboard(Dashboard),
     Top(Top),
     Why(Why),
+    Certs(Certs),
     /// Check the configuration with what is changed of it
     Validate(Changes),
     /// Show what acts for the requests of each site, in which order
@@ -90,6 +94,11 @@ impl PackedCommand {
             Self::Dashboard(dashboard) => Some(&mut dashboard.target),
             Self::Top(top) => Some(&mut top.target),
             Self::Why(why) => Some(&mut why.target),
+            Self::Certs(Certs { command: Some(CertsCommand::Revoke(revoke)), .. }) => {
+                Some(&mut revoke.target)
+            }
+            Self::Certs(Certs { command: None, target, .. }) => Some(target),
+            Self::Certs(Certs { command: Some(CertsCommand::Import(_)), .. }) => None,
             Self::Inspect(_) | Self::Validate(_) | Self::Routes(_) => None,
         }
     }
@@ -180,6 +189,12 @@ fn with_own_examples(mut all: Command, name: &str) -> Command {
             "0 ended, 1 not running or no terminal, 2 wrong usage.",
         ),
         (
+            "certs",
+            "Show or revoke the certificates of the running one",
+            format!("./{name} certs\n  ./{name} certs revoke example.com --reason key-compromise"),
+            "0 shown, whatever state they are in, 1 not running, 2 wrong usage.",
+        ),
+        (
             "why",
             "Explain why a request was slow, or why it failed",
             format!(
@@ -197,6 +212,9 @@ fn with_own_examples(mut all: Command, name: &str) -> Command {
                 .mut_arg("config", |arg| arg.hide(true))
         });
     }
+    let of_certs =
+        format!("{name} certs [OPTIONS]\n       {name} certs revoke NAME\n       {name} certs import FOLDER");
+    let all = all.mut_subcommand("certs", |command| command.override_usage(of_certs));
     let usage = format!("{name} workers [OPTIONS] [APP] [N]");
     all.mut_subcommand("workers", |command| command.override_usage(usage))
 }

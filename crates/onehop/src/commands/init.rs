@@ -143,8 +143,9 @@ fn with_site(onehopfile: &str, site: &str) -> String {
     let (before, app) = onehopfile.split_at(at);
     let line = app.lines().next().unwrap_or_default().trim_start_matches("\tapp ");
     format!(
-        "{before}\t# {site}/index.html is there. These two lines in place of `app` serve it from memory, and only /api by the \
-         application:\n\t#     spa ./{site}\n\t#     app /api/* {line}\n{app}"
+        "{before}\t# {site}/index.html is there. These lines in place of `app` serve it from memory, and only /api by the \
+         application.\n\t# Write one more `app` for each other path, such as that of a WebSocket: they are one application.\n\
+         \t#     spa ./{site}\n\t#     app /api/* {line}\n{app}"
     )
 }
 

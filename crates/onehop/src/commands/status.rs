@@ -75,6 +75,7 @@ fn page(status: &Value) -> String {
     page.push_str(&apps(list(status, "apps")));
     page.push_str(&proxies(list(status, "proxies")));
     page.push_str(&limits(list(status, "limits")));
+    page.push_str(&rate_limits(list(status, "rate_limits")));
     let stores = list(status, "stores").iter().map(|store| {
         vec![
             text(store, "root").to_owned(),
@@ -257,6 +258,21 @@ fn limits(limits: &[Value]) -> String {
     table(&columns, &rows.collect::<Vec<_>>())
 }
 
+/// Each `rate_limit`.
+fn rate_limits(zones: &[Value]) -> String {
+    let count = |zone, field| number(zone, field).to_string();
+    let rows = zones.iter().map(|zone| {
+        vec![
+            text(zone, "zone").to_owned(),
+            count(zone, "keys"),
+            count(zone, "admitted"),
+            count(zone, "rejected"),
+        ]
+    });
+    let columns = [Left("RATE LIMIT"), Right("KEYS"), Right("LET IN"), Right("REFUSED")];
+    table(&columns, &rows.collect::<Vec<_>>())
+}
+
 /// Workers of an application that requests are handed to: not those that start, end or stand still.
 pub(super) fn serving(app: &Value) -> usize {
     list(app, "workers").iter().filter(|worker| text(worker, "state") == "serving").count()
@@ -319,6 +335,7 @@ mod tests {
                 {"limit": "server", "bound": null, "is_adaptive": false, "in_flight": 67, "queued": 0,
                  "let_in": 90_217, "shed": {"lag": 4}},
             ],
+            "rate_limits": [{"zone": "login", "admitted": 812, "rejected": 14, "keys": 96, "evicted": 0}],
             "stores": [{
                 "root": "/srv/app/dist", "files": 204, "bytes": 1_258_291, "stored_bytes": 1_200_000,
                 "compressed_bytes": 402_000, "on_disk": 1,

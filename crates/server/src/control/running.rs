@@ -515,6 +515,7 @@ impl Api for Inner {
             apps: self.supervisor.status(),
             proxies: self.upstreams.status(),
             limits: current.limits().map(stats::limiter).collect(),
+            rate_limits: current.kept.rate_limiters.iter().map(stats::rate_limit).collect(),
             certificates: self.certificates.report(SystemTime::now()).problems(),
         }
     }

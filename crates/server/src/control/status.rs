@@ -7,6 +7,7 @@ use onehop_files::store::Store;
 use onehop_metrics::histogram::Snapshot;
 use onehop_metrics::site::{HandlerTotals, SiteCounters};
 use onehop_metrics::stats::limiters::LimiterStats;
+use onehop_metrics::stats::rate_limits::RateLimitStats;
 use onehop_metrics::stats::upstreams::ConnectionStats;
 use onehop_supervisor::AppStatus;
 use onehop_upstream::peer::PeerId;
@@ -45,6 +46,8 @@ pub struct Status {
     pub proxies: Vec<ProxyStatus>,
     /// Each `limit`, and the protection of each application.
     pub limits: Vec<LimiterStats>,
+    /// Each `rate_limit`.
+    pub rate_limits: Vec<RateLimitStats>,
     /// How many certificates there are, and those that have a problem.
     pub certificates: CertificatesStatus,
 }

@@ -58,6 +58,7 @@ pub(crate) fn obey(location: Location) -> Result<(), Failure> {
         Some(PackedCommand::Dashboard(dashboard)) => commands::dashboard::dashboard(&dashboard),
         Some(PackedCommand::Top(top)) => commands::top::top(&top),
         Some(PackedCommand::Why(why)) => commands::why::why(&why),
+        Some(PackedCommand::Certs(certs)) => commands::certs::certs(&certs),
         Some(PackedCommand::Validate(changes)) => {
             let loaded = own.load_shown(&Choices::of(&changes, &own)?)?;
             commands::validate::tell(&own.index.name, &loaded.checked, Some(&own.nowhere()))

@@ -53,6 +53,7 @@ impl Api for Remembering {
             apps: Vec::new(),
             proxies: Vec::new(),
             limits: Vec::new(),
+            rate_limits: Vec::new(),
             certificates: CertificatesStatus::default(),
         }
     }
