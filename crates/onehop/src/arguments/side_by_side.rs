@@ -41,7 +41,7 @@ pub(crate) struct Try {
     #[arg(value_name = "PATH", default_value = ".")]
     pub(crate) path: PathBuf,
     /// All of it takes about so long, and some ten seconds in any case
-    #[arg(long, value_name = "TIME", default_value = "50s", value_parser = quantity::duration)]
+    #[arg(long, value_name = "TIME", default_value = "75s", value_parser = quantity::duration)]
     pub(crate) within: Duration,
     /// Ask for this path in place of /; may be given several times, at most 10 paths are asked
     #[arg(long = "path", value_name = "/PATH", value_parser = path)]
