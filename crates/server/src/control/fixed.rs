@@ -1,10 +1,10 @@
-//! What a reload leaves as it was, and says so.
+//! Global options that a reload does not change.
 
 use std::num::NonZeroUsize;
 
 use onehop_config::checked::{Admin, Global};
 
-/// Global options that a reload does not change.
+/// Those of the start.
 pub(super) struct Fixed {
     admin: Admin,
     /// `None`: the command line says how many.
