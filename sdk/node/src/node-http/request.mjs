@@ -75,17 +75,24 @@ export function fieldList(block, at, own = asIs) {
  * @param {string[]} list @param {string} head @param {(text: string) => string} own
  */
 function addForwarded(list, head, own) {
-  const known = [];
-  for (let at = 0; at < list.length; at += 2) {
+  let known = 0;
+  for (let at = list.length - 2; at >= 0; at -= 2) {
     const name = list[at];
-    if (name.length >= FORWARDED_CHARACTERS_MIN && (name.charCodeAt(0) | 0x20) === LETTER_X) known.push(name.toLowerCase());
+    if (name.length >= FORWARDED_CHARACTERS_MIN && (name.charCodeAt(0) | 0x20) === LETTER_X) known |= forwarded(name);
   }
-  const add = (name, lower, value) => {
-    if (value && !known.includes(lower)) list.push(name, value);
-  };
-  add('X-Forwarded-For', 'x-forwarded-for', clientAddress(head)?.address);
-  add('X-Forwarded-Proto', 'x-forwarded-proto', (head.charCodeAt(1) & FACT.tls) === 0 ? 'http' : 'https');
-  add('X-Forwarded-Host', 'x-forwarded-host', own(authority(head)));
+  const client = (known & 1) === 0 ? clientAddress(head) : null;
+  if (client !== null) list.push('X-Forwarded-For', client.address);
+  if ((known & 2) === 0) list.push('X-Forwarded-Proto', (head.charCodeAt(1) & FACT.tls) === 0 ? 'http' : 'https');
+  const host = (known & 4) === 0 ? authority(head) : '';
+  if (host !== '') list.push('X-Forwarded-Host', own(host));
+}
+
+/** Which of the fields that are added this is, as a bit. */
+function forwarded(name) {
+  const lower = name.toLowerCase();
+  if (lower === 'x-forwarded-for') return 1;
+  if (lower === 'x-forwarded-proto') return 2;
+  return lower === 'x-forwarded-host' ? 4 : 0;
 }
 
 function asIs(text) {
