@@ -212,11 +212,15 @@ fn with_own_examples(mut all: Command, name: &str) -> Command {
                 .mut_arg("config", |arg| arg.hide(true))
         });
     }
-    let of_certs =
+    with_own_usages(all, name)
+}
+
+fn with_own_usages(all: Command, name: &str) -> Command {
+    let certs =
         format!("{name} certs [OPTIONS]\n       {name} certs revoke NAME\n       {name} certs import FOLDER");
-    let all = all.mut_subcommand("certs", |command| command.override_usage(of_certs));
-    let usage = format!("{name} workers [OPTIONS] [APP] [N]");
-    all.mut_subcommand("workers", |command| command.override_usage(usage))
+    let workers = format!("{name} workers [OPTIONS] [APP] [N]");
+    all.mut_subcommand("certs", |command| command.override_usage(certs))
+        .mut_subcommand("workers", |command| command.override_usage(workers))
 }
 
 #[cfg(test)]

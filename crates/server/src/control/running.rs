@@ -135,8 +135,8 @@ impl Server {
         let started = Instant::now();
         descriptors::raise_limit();
         let Options { threads, events, control_socket, load, compressor, supervise, timeouts, .. } = options;
-        let Options { connections_max, packed, recent, server_log, history: history_name, .. } = options;
-        let (recorder, events) = Recorder::new(history_name, events);
+        let Options { connections_max, packed, recent, server_log, history, .. } = options;
+        let (recorder, events) = Recorder::new(history, events);
         let packed = packed.map(Arc::new);
         let fixed = Fixed::of(&checked.global, threads);
         let cores = threads.or(checked.global.threads).map_or_else(cores_allowed, NonZeroUsize::get);
@@ -170,7 +170,6 @@ impl Server {
 
         let sockets = Sockets::bind(&configured.kept.addresses, cores, admin_address, control_socket)?;
         let admin = sockets.admin.as_ref().and_then(|socket| socket.local_addr().ok());
-
         let core_threads = Cores::start(cores, &shared, &registry)?;
         supervisor.open(core_threads.attach());
         upstreams.carry_out(prepared);
