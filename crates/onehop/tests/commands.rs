@@ -69,7 +69,9 @@ fn help_has_the_reference_of_every_directive() {
     let unknown = onehop(&["help", "directive", "proxy_pass"]);
     assert_eq!(unknown.code, Some(2));
     assert!(
-        unknown.stderr.contains("global option `proxy_pass`; there are the directives app, basic_auth,"),
+        unknown
+            .stderr
+            .contains("directive or option `proxy_pass`; there are the directives app, basic_auth,"),
         "{}",
         unknown.stderr
     );

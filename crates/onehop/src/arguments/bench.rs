@@ -536,7 +536,7 @@ const BENCH_AFTER_HELP: &str = "Examples:\n  \
     onehop bench 9=:3000/ 1=:3000/search -H 'Accept: text/html'\n  \
     onehop bench :3000/api -m PUT -b @order.json -H 'Content-Type: application/json' -n 1000\n  \
     onehop bench https://localhost --http2 -c 1 --streams 64\n  \
-    onehop bench compare 'env NODE_ENV=production node server.js' 'onehop app server.js --listen 127.0.0.1:{port}'\n  \
+    onehop bench compare 'node a.js' 'node b.js --port {port}'\n  \
     onehop bench wrk -t2 -c100 -d30s http://localhost:8080/\n\n\
     Ctrl-C breaks off and tells what was measured until then; once more ends at once.\n\n\
     Exit codes: 0 measured, 1 failed or not one good answer, 2 wrong usage.";
