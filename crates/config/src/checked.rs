@@ -23,6 +23,7 @@ pub use log::{
 };
 pub use network::Network;
 pub use otlp::OtlpExport;
+pub use own_files::{CERTIFICATES_FOLDER, HISTORY_FOLDER, ROTATED_LOG_TIME};
 pub use proxy_protocol::{HeaderPolicy, ProxyProtocol};
 use tls::{AutoHttps, GlobalTls, SiteTls, TlsValue};
 pub use tracing::{EVERY_TRACE, Sampler, Tracing};

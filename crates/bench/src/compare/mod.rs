@@ -42,7 +42,7 @@ const LOOKS: usize = 3;
 const TIME: Duration = Duration::from_millis(500);
 /// Long enough for connections and caches to be there.
 const WARM_UP: Duration = Duration::from_millis(500);
-/// The same before a server that is started for each round, as far as nobody says otherwise: just-in-time compilers work for seconds.
+/// The default before a server that is started for each round: just-in-time compilers work for seconds.
 /// An Express application that is measured half a second after its start takes 1.5 to 1.8 times the CPU of one that has run for four
 /// or eight seconds, and one after two seconds 1.0 to 1.1 times (2026-11-29, two cores, 64 connections).
 pub const WARM_UP_STARTED: Duration = Duration::from_secs(3);

@@ -1,21 +1,27 @@
 //! What the server itself writes, so that no site serves it where it lies below a root.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::{Checked, LogOutput};
 
-/// Folders below `data_dir` that the server writes for itself; those of applications are theirs.
-const DATA: [&str; 2] = ["tls", "history"];
+/// The folder of certificates below `data_dir`.
+pub const CERTIFICATES_FOLDER: &str = "tls";
 
-/// The time in the name of a rotated log, as a pattern.
-const ROTATED: &str = "????-??-??T??-??-??.???";
+/// The folder of the history below `data_dir`.
+pub const HISTORY_FOLDER: &str = "history";
+
+/// The time in the name of a rotated log; a 0 is any digit.
+pub const ROTATED_LOG_TIME: &str = "0000-00-00T00-00-00.000";
 
 impl Checked {
     /// Its logs, with those that were rotated, its certificates and its history: patterns as `hide` has them.
     #[must_use]
     pub fn own_files(&self) -> Vec<String> {
         let global = &self.global;
-        let of_data = global.data_directory.iter().flat_map(|folder| DATA.map(|name| folder.join(name)));
+        let of_data = global.data_directory.iter().flat_map(|folder| {
+            // The folders of applications are theirs to serve.
+            [CERTIFICATES_FOLDER, HISTORY_FOLDER].map(|name| folder.join(name))
+        });
         let folders = of_data.chain(global.tls.storage.clone());
         let mut patterns: Vec<String> = folders.map(|folder| folder.to_string_lossy().into_owned()).collect();
         let outputs = self.sites.iter().flat_map(|site| &site.logs).map(|log| &log.output);
@@ -35,9 +41,9 @@ fn of_log(path: &Path) -> [String; 2] {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let extension =
         path.extension().map_or_else(String::new, |extension| format!(".{}", extension.to_string_lossy()));
-    let rotated = |text: &str| -> PathBuf { path.with_file_name(text) };
-    let before = escaped(&rotated(&format!("{stem}-")).to_string_lossy());
-    [path.to_string_lossy().into_owned(), format!("{before}{ROTATED}{}*", escaped(&extension))]
+    let before = escaped(&path.with_file_name(format!("{stem}-")).to_string_lossy());
+    let time = ROTATED_LOG_TIME.replace('0', "?");
+    [path.to_string_lossy().into_owned(), format!("{before}{time}{}*", escaped(&extension))]
 }
 
 /// A text as a pattern that only this text fits.

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Those patterns, absolute and as `hide` has them, whose folder is this root or lies below it, by whichever links.
+/// Of absolute patterns as `hide` has them: those of files in this root or below it. Links in either path are followed first.
 #[must_use]
 pub fn absent_below(root: &Path, patterns: &[String]) -> Vec<String> {
     let root = without_links(root);

@@ -13,16 +13,13 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use onehop_config::checked::LogRoll;
+use onehop_config::checked::{LogRoll, ROTATED_LOG_TIME};
 use onehop_message::calendar::Moment;
 
 use crate::limits::LOG_ROLL_NAMES_TRIED_MAX;
 
 /// Permissions of a log file: Caddy's.
 pub(super) const FILE_MODE: u32 = 0o600;
-
-/// Shape of the time in a name.
-const STAMP: &str = "0000-00-00T00-00-00.000";
 
 const COMPRESSED: &str = ".gz";
 
@@ -123,7 +120,7 @@ impl Names {
         stamp.is_some_and(|stamp| {
             let fits =
                 |(byte, shape): (u8, u8)| if shape == b'0' { byte.is_ascii_digit() } else { byte == shape };
-            stamp.len() == STAMP.len() && stamp.bytes().zip(STAMP.bytes()).all(fits)
+            stamp.len() == ROTATED_LOG_TIME.len() && stamp.bytes().zip(ROTATED_LOG_TIME.bytes()).all(fits)
         })
     }
 

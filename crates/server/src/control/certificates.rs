@@ -24,7 +24,7 @@ use onehop_certificates::store::{Storage, safe};
 use onehop_config::checked::tls::{
     self as checked, CertificateIssuer, DnsProvider, DnsRecords, SiteTls as Settled,
 };
-use onehop_config::checked::{Checked, ListenAddress, Listener, Site};
+use onehop_config::checked::{CERTIFICATES_FOLDER, Checked, ListenAddress, Listener, Site};
 use onehop_supervisor::data;
 use onehop_tls::{Chain, ChainTable, Tickets};
 use rustls::pki_types::CertificateDer;
@@ -37,8 +37,6 @@ use crate::request::route::{FileChain, SiteTls};
 
 /// Let's Encrypt's directory.
 const LETS_ENCRYPT: &str = "https://acme-v02.api.letsencrypt.org/directory";
-/// The folder of certificates in the data directory.
-const FOLDER: &str = "tls";
 
 /// TLS of all sites.
 pub(super) struct Certificates {
@@ -423,7 +421,7 @@ pub(super) fn check(settings: &Checked) -> Result<(), String> {
 pub fn certificate_folder(storage: Option<&Path>, data_directory: Option<&Path>) -> Result<PathBuf, String> {
     match storage {
         Some(folder) => Ok(folder.to_owned()),
-        None => data::folder_of_server(data_directory, FOLDER),
+        None => data::folder_of_server(data_directory, CERTIFICATES_FOLDER),
     }
 }
 

@@ -194,6 +194,6 @@ pub struct ReloadSummary {
     pub sites: usize,
     /// How long it took, in milliseconds.
     pub took_ms: u64,
-    /// Global options whose new values are used from the next start on.
+    /// Changed global options that need a restart.
     pub at_next_start: Vec<&'static str>,
 }

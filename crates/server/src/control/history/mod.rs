@@ -31,9 +31,6 @@ use overload::Overloads;
 pub(super) use view::handlers;
 pub use view::{Live, View};
 
-/// The folder in the data directory.
-const FOLDER: &str = "history";
-
 /// What the thread looks at.
 pub(super) trait Observed: Send + Sync {
     /// What was counted until now.
@@ -196,7 +193,10 @@ fn adjust(history: &mut Option<History>, name: Option<&str>, observed: &dyn Obse
     let (settings, data_directory) = observed.history_settings();
     let wanted = settings.map(|settings| Settings {
         folder: name.and_then(|name| {
-            Some(data::existing_folder_of_server(data_directory.as_deref(), FOLDER)?.join(name))
+            Some(
+                data::existing_folder_of_server(data_directory.as_deref(), checked::HISTORY_FOLDER)?
+                    .join(name),
+            )
         }),
         keep_seconds: settings.keep.as_secs(),
         bytes_max: settings.bytes,
